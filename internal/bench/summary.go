@@ -1,0 +1,507 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prony-bench/prony/internal/opt"
+)
+
+// Schema versions of the files of a run directory.
+const (
+	ManifestSchema = "prony.manifest/1"
+	JournalSchema  = "prony.journal/1"
+	SummarySchema  = "prony.summary/1"
+)
+
+// Manifest says under which conditions a run was made. It is written before the first send and replaced at the end.
+type Manifest struct {
+	Schema  string    `json:"schema"`
+	Journal string    `json:"journal_schema"`
+	Prony   string    `json:"prony_version"`
+	Go      string    `json:"go_version"`
+	Command []string  `json:"command"` // without secrets
+	Epoch   time.Time `json:"epoch"`   // wall-clock time of offset 0
+	Spec    Spec      `json:"spec"`
+	Sheet   Sheet     `json:"environment"`
+	Streams []string  `json:"rng_streams"`
+
+	Planned     int                   `json:"planned"`              // measured requests that the run meant to send; 0 while a duration runs
+	State       State                 `json:"state"`                // how the run ended
+	Stopped     string                `json:"stopped,omitempty"`    // in words, when it did not end by itself
+	MeasureFrom opt.Of[time.Duration] `json:"measure_ns,omitzero"`  // when the measured phase began
+	MeasureTo   opt.Of[time.Duration] `json:"measured_ns,omitzero"` // when its last request had ended
+	Client      ClientReport          `json:"client"`
+	Caveats     []Caveat              `json:"caveats"`
+	Verdict     Verdict               `json:"verdict,omitempty"`
+}
+
+// State is how a run ended.
+type State string
+
+// The states of a run.
+const (
+	Running     State = "running" // or killed
+	Complete    State = "complete"
+	Interrupted State = "interrupted" // by a signal
+	Stopped     State = "stopped"     // by a stop rule before its planned end
+)
+
+// ClientReport is what the client says about itself.
+type ClientReport struct {
+	Engine          string `json:"engine,omitempty"` // portable or epoll
+	Stamp           string `json:"stamp,omitempty"`  // grade in use
+	Connections     int    `json:"connections"`      // opened
+	StaleRetries    int    `json:"stale_retries"`    // calls sent again because a reused connection was closed
+	Reads           int    `json:"reads"`
+	Unstamped       int    `json:"unstamped_reads"` // without a kernel stamp where one was wanted
+	ClockSteps      int    `json:"clock_steps"`     // steps of the wall clock that were noticed
+	UnrepairedSteps int    `json:"unrepaired_clock_steps"`
+	JournalBehind   bool   `json:"journal_behind"` // the sender had to wait for storage
+	FileLimit       uint64 `json:"file_limit,omitempty"`
+}
+
+// Sheet is the environment sheet: what could be found out about host, GPU and engine.
+type Sheet struct {
+	Host    Host      `json:"host"`
+	GPUs    []GPU     `json:"gpus"`
+	GPUNote string    `json:"gpu_note,omitempty"` // why there is none
+	Engines []Engine  `json:"engines"`            // one a target
+	Taken   time.Time `json:"taken"`
+}
+
+// Host is the machine that sends the load.
+type Host struct {
+	OS          string  `json:"os"`
+	Kernel      string  `json:"kernel,omitempty"`
+	Arch        string  `json:"arch"`
+	CPU         string  `json:"cpu,omitempty"`
+	Cores       int     `json:"cores"`
+	Governor    string  `json:"cpu_governor,omitempty"`
+	MemoryBytes uint64  `json:"memory_bytes,omitempty"`
+	Virtual     string  `json:"virtualization,omitempty"`
+	CPULimit    float64 `json:"container_cpu_limit,omitempty"` // cores
+	MemoryLimit uint64  `json:"container_memory_limit_bytes,omitempty"`
+	GOMAXPROCS  int     `json:"gomaxprocs"`
+}
+
+// GPU is one accelerator of this host.
+type GPU struct {
+	Name        string  `json:"name"`
+	UUID        string  `json:"uuid,omitempty"`
+	Driver      string  `json:"driver,omitempty"`
+	MemoryMiB   float64 `json:"memory_mib,omitempty"`
+	PowerLimitW float64 `json:"power_limit_w,omitempty"`
+	MaxSMClock  float64 `json:"max_sm_clock_mhz,omitempty"`
+}
+
+// Engine is what a target tells about itself.
+type Engine struct {
+	URL       string   `json:"url"`
+	Name      string   `json:"name,omitempty"` // vllm, llamacpp, ...; empty when unknown
+	Version   string   `json:"version,omitempty"`
+	Model     string   `json:"model,omitempty"`
+	Models    []string `json:"models,omitempty"`
+	MaxLen    int      `json:"max_model_len,omitempty"`
+	Slots     int      `json:"slots,omitempty"`
+	Quant     string   `json:"quantization,omitempty"`
+	Vocab     int      `json:"vocabulary,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// Summary is the result of a run.
+type Summary struct {
+	Schema   string          `json:"schema"`
+	Requests Counts          `json:"requests"`
+	Window   opt.Of[float64] `json:"window_s"` // first measured send to the last end of a measured request
+	Metrics  Metrics         `json:"metrics"`
+	Load     LoadResult      `json:"load"`
+	Steady   Steady          `json:"steady"`
+	Tokens   TokenReport     `json:"tokens"`
+	Client   ClientReport    `json:"client"`
+	Series   []Second        `json:"series"`
+	Targets  []TargetResult  `json:"targets,omitempty"` // when there are several
+	Flags    map[Flag]int    `json:"flags"`
+	Errors   []ErrorCount    `json:"errors,omitempty"`
+	Tail     []string        `json:"tail,omitempty"` // what the shape of the tail says
+	Caveats  []Caveat        `json:"caveats"`
+	Verdict  Verdict         `json:"verdict"`
+}
+
+// Counts says what became of the measured requests. sent = ok + failed + excluded + incomplete + cancelled.
+type Counts struct {
+	Planned    int             `json:"planned"`
+	Sent       int             `json:"sent"`
+	OK         int             `json:"ok"`
+	Failed     int             `json:"failed"`
+	Excluded   int             `json:"excluded"`
+	Incomplete int             `json:"incomplete"`
+	Cancelled  int             `json:"cancelled"`
+	Dropped    int             `json:"dropped"`
+	Warmup     int             `json:"warmup"`
+	ByOutcome  map[Outcome]int `json:"by_outcome"`
+}
+
+// Metric is one named result: a distribution or a single value. Both are nil when it is not defined.
+type Metric struct {
+	Key    string
+	Dist   *Dist
+	Scalar *Scalar
+}
+
+// Metrics are results in the order of the metric table. As JSON they are one object.
+type Metrics []Metric
+
+// Get returns the metric of a key, or nil.
+func (m Metrics) Get(key string) *Metric {
+	for i := range m {
+		if m[i].Key == key {
+			return &m[i]
+		}
+	}
+	return nil
+}
+
+// Dist returns the distribution of a key, or nil when it has no sample.
+func (m Metrics) Dist(key string) *Dist {
+	if x := m.Get(key); x != nil {
+		return x.Dist
+	}
+	return nil
+}
+
+// Value returns the single value of a key, when it is defined.
+func (m Metrics) Value(key string) (float64, bool) {
+	if x := m.Get(key); x != nil && x.Scalar != nil {
+		return x.Scalar.Value.Get()
+	}
+	return 0, false
+}
+
+// MarshalJSON writes one object, keys in table order; a metric without samples is null.
+func (m Metrics) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, x := range m {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, "%q:", x.Key)
+		var v any
+		switch {
+		case x.Dist != nil:
+			v = x.Dist
+		case x.Scalar != nil:
+			v = x.Scalar
+		}
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("metric %s: %w", x.Key, err)
+		}
+		out.Write(b)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// UnmarshalJSON reads the object, keeping its order.
+func (m *Metrics) UnmarshalJSON(b []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("metrics: want an object, have %v", t)
+	}
+	*m = nil
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return err
+		}
+		x := Metric{Key: key.(string)}
+		switch {
+		case string(raw) == "null":
+		case bytes.Contains(raw, []byte(`"value"`)):
+			x.Scalar = new(Scalar)
+			err = json.Unmarshal(raw, x.Scalar)
+		default:
+			x.Dist = new(Dist)
+			err = json.Unmarshal(raw, x.Dist)
+		}
+		if err != nil {
+			return fmt.Errorf("metric %s: %w", x.Key, err)
+		}
+		*m = append(*m, x)
+	}
+	return nil
+}
+
+// Scalar is a single value with its unit.
+type Scalar struct {
+	Value opt.Of[float64] `json:"value"`
+	Unit  string          `json:"unit"`
+}
+
+// Dist is the distribution of a metric over its samples.
+type Dist struct {
+	N         int
+	Mean      float64
+	SD        opt.Of[float64] // of the sample (n - 1); undefined below 2 samples
+	Min, Max  float64
+	Quantiles []Quantile            // ascending
+	CI        map[string][2]float64 // 95 % interval of "mean", "p50", ...
+	NEff      opt.Of[float64]       // effective number of independent samples
+	CIMethod  string                // binomial, sectioning or batch means, or why there is none
+}
+
+// Quantile is a percentile and its value.
+type Quantile struct {
+	P     float64 // in per cent
+	Value float64
+}
+
+// Key names a percentile as the summary does: p50, p99_9.
+func (q Quantile) Key() string { return PercentileKey(q.P) }
+
+// PercentileKey names a percentile: 99.9 is p99_9.
+func PercentileKey(p float64) string {
+	return "p" + strings.ReplaceAll(strconv.FormatFloat(p, 'f', -1, 64), ".", "_")
+}
+
+// P returns the value of a percentile that was computed.
+func (d *Dist) P(p float64) (float64, bool) {
+	if d == nil {
+		return 0, false
+	}
+	for _, q := range d.Quantiles {
+		if q.P == p {
+			return q.Value, true
+		}
+	}
+	return 0, false
+}
+
+// MarshalJSON writes n, mean, sd, min, the percentiles, max, ci95 and how it was made.
+func (d Dist) MarshalJSON() ([]byte, error) {
+	out := []byte(fmt.Sprintf(`{"n":%d`, d.N))
+	add := func(key string, v any) error {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		out = append(append(out, fmt.Sprintf(`,%q:`, key)...), b...)
+		return nil
+	}
+	fields := []struct {
+		key string
+		v   any
+	}{{"mean", d.Mean}, {"sd", d.SD}, {"min", d.Min}}
+	for _, q := range d.Quantiles {
+		fields = append(fields, struct {
+			key string
+			v   any
+		}{q.Key(), q.Value})
+	}
+	for _, f := range fields {
+		if err := add(f.key, f.v); err != nil {
+			return nil, err
+		}
+	}
+	if err := add("max", d.Max); err != nil {
+		return nil, err
+	}
+	ci := d.CI
+	if ci == nil {
+		ci = map[string][2]float64{}
+	}
+	if err := add("ci95", ci); err != nil {
+		return nil, err
+	}
+	if d.CIMethod != "" {
+		if err := add("ci_method", d.CIMethod); err != nil {
+			return nil, err
+		}
+	}
+	if d.NEff.Defined() {
+		if err := add("n_eff", d.NEff); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Dist) UnmarshalJSON(b []byte) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	*d = Dist{}
+	for key, v := range raw {
+		var err error
+		switch key {
+		case "n":
+			err = json.Unmarshal(v, &d.N)
+		case "mean":
+			err = json.Unmarshal(v, &d.Mean)
+		case "sd":
+			err = json.Unmarshal(v, &d.SD)
+		case "min":
+			err = json.Unmarshal(v, &d.Min)
+		case "max":
+			err = json.Unmarshal(v, &d.Max)
+		case "ci95":
+			err = json.Unmarshal(v, &d.CI)
+		case "ci_method":
+			err = json.Unmarshal(v, &d.CIMethod)
+		case "n_eff":
+			err = json.Unmarshal(v, &d.NEff)
+		default:
+			p, perr := strconv.ParseFloat(strings.ReplaceAll(strings.TrimPrefix(key, "p"), "_", "."), 64)
+			if perr != nil || !strings.HasPrefix(key, "p") {
+				continue // a later version's field
+			}
+			var x float64
+			err = json.Unmarshal(v, &x)
+			d.Quantiles = append(d.Quantiles, Quantile{p, x})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	sort.Slice(d.Quantiles, func(i, j int) bool { return d.Quantiles[i].P < d.Quantiles[j].P })
+	return nil
+}
+
+// LoadResult compares the load that was asked for with the one that was sent. Rates are in requests/s.
+type LoadResult struct {
+	Shape       Shape           `json:"shape"`
+	Concurrency int             `json:"concurrency,omitempty"`
+	Cap         int             `json:"cap,omitempty"`
+	Asked       opt.Of[float64] `json:"asked"`    // the flag
+	Offered     opt.Of[float64] `json:"offered"`  // of the drawn schedule
+	Sent        opt.Of[float64] `json:"sent"`     // of the send times
+	Attained    opt.Of[float64] `json:"attained"` // sent / offered
+	Arrivals    *ArrivalTest    `json:"arrival_test"`
+	InFlight    InFlight        `json:"in_flight"`
+}
+
+// ArrivalTest tells whether the gaps follow the asked law. Null below 100 gaps.
+type ArrivalTest struct {
+	Law    string       `json:"law"`
+	N      int          `json:"n"` // gaps
+	Due    ArrivalCheck `json:"due"`
+	Sent   ArrivalCheck `json:"sent"`
+	Passed bool         `json:"passed"` // false only where the due times pass and the send times do not
+}
+
+// ArrivalCheck is the test of one sequence of times.
+type ArrivalCheck struct {
+	KSP        opt.Of[float64] `json:"ks_p"`             // Kolmogorov-Smirnov
+	Lag1       opt.Of[float64] `json:"lag1_correlation"` // of neighbouring gaps
+	Lag1Limit  opt.Of[float64] `json:"lag1_limit"`
+	Dispersion opt.Of[float64] `json:"dispersion_index"` // of counts, Poisson only
+	DispLow    opt.Of[float64] `json:"dispersion_low"`
+	DispHigh   opt.Of[float64] `json:"dispersion_high"`
+	OnTime     opt.Of[float64] `json:"on_time_share"` // gaps within max(1 ms, 5 %), constant only
+	Passed     bool            `json:"passed"`
+}
+
+// InFlight is the number of requests in flight over the window.
+type InFlight struct {
+	Mean opt.Of[float64] `json:"mean"` // time-weighted
+	Peak int             `json:"peak"`
+}
+
+// Steady is the plateau inside the window. Times are seconds from the window's begin.
+type Steady struct {
+	Word              string          `json:"word"` // steady, drifting up, drifting down, too short
+	From              opt.Of[float64] `json:"from_s"`
+	To                opt.Of[float64] `json:"to_s"`
+	RequestThroughput opt.Of[float64] `json:"request_throughput"`
+	OutputThroughput  opt.Of[float64] `json:"output_throughput"`
+	Note              string          `json:"note,omitempty"`
+}
+
+// TokenReport says where the token counts come from and how they fit what was asked.
+type TokenReport struct {
+	ISLSource     map[Source]int  `json:"isl_source"`
+	OSLSource     map[Source]int  `json:"osl_source"`
+	ISLAskedMean  opt.Of[float64] `json:"isl_asked_mean"`
+	ISLDeviation  opt.Of[float64] `json:"isl_deviation_mean"`  // mean of |isl - asked| / asked
+	ISLWorst      opt.Of[float64] `json:"isl_deviation_worst"` // largest
+	OSLAskedMean  opt.Of[float64] `json:"osl_asked_mean"`
+	CachedShare   opt.Of[float64] `json:"cached_share"` // of prompt tokens, where the server tells
+	LengthLimited opt.Of[float64] `json:"length_limited_share"`
+}
+
+// Second is one second of the window.
+type Second struct {
+	T        float64         `json:"t_s"` // its begin
+	Sent     int             `json:"sent"`
+	Ended    int             `json:"ok"`
+	Failed   int             `json:"failed"`
+	Tokens   opt.Of[float64] `json:"output_tokens"` // by event time
+	InFlight float64         `json:"in_flight"`     // mean
+	TTFT     opt.Of[float64] `json:"ttft_ms_p50"`   // of requests sent in it
+	TTFTP99  opt.Of[float64] `json:"ttft_ms_p99"`
+	ITL      opt.Of[float64] `json:"itl_ms_p50"` // of gaps that end in it
+}
+
+// TargetResult is the share of one target among several.
+type TargetResult struct {
+	URL               string          `json:"url"`
+	Sent              int             `json:"sent"`
+	OK                int             `json:"ok"`
+	Failed            int             `json:"failed"`
+	TTFT              *Dist           `json:"ttft_ms"`
+	TPOT              *Dist           `json:"tpot_ms"`
+	E2EL              *Dist           `json:"e2el_ms"`
+	RequestThroughput opt.Of[float64] `json:"request_throughput"`
+	OutputThroughput  opt.Of[float64] `json:"output_throughput"`
+}
+
+// ErrorCount groups failures by outcome and words.
+type ErrorCount struct {
+	Outcome Outcome `json:"outcome"`
+	Status  int     `json:"status,omitempty"`
+	Text    string  `json:"text"`
+	N       int     `json:"n"`
+}
+
+// Severity of a caveat.
+type Severity string
+
+// The severities: void makes the run void, warn makes it doubtful, cell marks one number, note only says something.
+const (
+	SeverityVoid Severity = "void"
+	SeverityWarn Severity = "warn"
+	SeverityCell Severity = "cell"
+	SeverityNote Severity = "note"
+)
+
+// Caveat is what makes a number doubtful. It is stored with the result and printed wherever the number is.
+type Caveat struct {
+	Code     string   `json:"code"`
+	Metric   string   `json:"metric,omitempty"` // the metric it belongs to, with the percentile when there is one: ttft_ms.p99
+	Text     string   `json:"text"`
+	Remedy   string   `json:"remedy,omitempty"`
+	Severity Severity `json:"severity"`
+}
+
+// Verdict says whether a run may be used.
+type Verdict string
+
+// The verdicts.
+const (
+	Valid    Verdict = "valid"
+	Doubtful Verdict = "doubtful"
+	Void     Verdict = "void"
+)

@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Piece is a run of body bytes that arrived together.
+type Piece struct {
+	Bytes []byte        // valid only while it is being handled
+	At    time.Duration // when its last byte arrived
+	Read  int           // number of the read that brought it, from 0; pieces of one read came together
+}
+
+// Body turns a transcript, part by part, into its status, header and the pieces of its body with their times. Chunked coding is
+// taken off as it comes. A compressed body is held and decoded at its end, each piece dated by the read that completed it.
+type Body struct {
+	MaxInflated int // bound of a decompressed body; 0 = 1 GiB
+
+	http    HTTP1
+	framed  bool
+	status  int
+	header  http.Header
+	offset  int // raw bytes handled
+	reads   int
+	coding  string
+	packed  []byte // compressed bytes
+	packMap []Mark // marks on packed
+	decided bool
+}
+
+const maxInflated = 1 << 30
+
+// NewBody returns a reader of the body of a transcript; framed as in Transcript.Framed. For an unframed one give status and header.
+func NewBody(framed bool, status int, header http.Header) *Body {
+	return &Body{framed: framed, status: status, header: header}
+}
+
+// Feed takes the next raw bytes with their marks and gives the body's pieces to emit.
+func (b *Body) Feed(raw []byte, marks []Mark, emit func(Piece) error) error {
+	start := b.offset
+	var failed error
+	for _, m := range marks {
+		chunk := raw[b.offset-start : m.End-start]
+		read := b.reads
+		b.reads++
+		give := func(p []byte) {
+			if failed == nil {
+				failed = b.piece(Piece{p, m.At, read}, emit)
+			}
+		}
+		if b.framed {
+			if _, err := b.http.Feed(chunk, give); err != nil {
+				return err
+			}
+		} else if len(chunk) > 0 {
+			give(chunk)
+		}
+		b.offset = m.End
+		if failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+func (b *Body) piece(p Piece, emit func(Piece) error) error {
+	if !b.decided {
+		b.decided = true
+		b.coding = strings.ToLower(strings.TrimSpace(b.Header().Get("Content-Encoding")))
+	}
+	switch b.coding {
+	case "", "identity":
+		return emit(p)
+	case "gzip", "x-gzip", "deflate":
+		b.packed = append(b.packed, p.Bytes...)
+		b.packMap = append(b.packMap, Mark{End: len(b.packed), At: p.At})
+		return nil
+	default:
+		return fmt.Errorf("content encoding %q is not supported", b.coding)
+	}
+}
+
+// Close gives out what a compressed body still holds.
+func (b *Body) Close(emit func(Piece) error) error {
+	if len(b.packed) == 0 {
+		return nil
+	}
+	defer func() { b.packed, b.packMap = nil, nil }()
+	in := &packedReader{b: b.packed}
+	var r io.Reader
+	var err error
+	if b.coding == "deflate" {
+		// by the standard a zlib stream, by habit often a bare one
+		if len(b.packed) > 1 && b.packed[0]&0x0f == 8 && (int(b.packed[0])<<8|int(b.packed[1]))%31 == 0 {
+			r, err = zlib.NewReader(in)
+		} else {
+			r = flate.NewReader(in)
+		}
+	} else {
+		r, err = gzip.NewReader(in)
+	}
+	if err != nil {
+		return fmt.Errorf("content encoding %s: %w", b.coding, err)
+	}
+	most := b.MaxInflated
+	if most == 0 {
+		most = maxInflated
+	}
+	buf := make([]byte, 32<<10)
+	for mark, total := 0, 0; ; {
+		n, err := r.Read(buf)
+		for mark < len(b.packMap)-1 && b.packMap[mark].End < in.off {
+			mark++
+		}
+		if total += n; total > most {
+			return fmt.Errorf("body above %d bytes once decompressed", most)
+		}
+		if n > 0 {
+			if err := emit(Piece{buf[:n], b.packMap[mark].At, mark}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return ErrCut // what could be decoded has been given out
+		case err != nil:
+			return fmt.Errorf("content encoding %s: %w", b.coding, err)
+		}
+	}
+}
+
+// packedReader hands out single bytes, so that a decompressor takes no more than it needs for what it returns.
+type packedReader struct {
+	b   []byte
+	off int
+}
+
+var _ io.ByteReader = (*packedReader)(nil)
+
+func (p *packedReader) ReadByte() (byte, error) {
+	if p.off >= len(p.b) {
+		return 0, io.EOF
+	}
+	p.off++
+	return p.b[p.off-1], nil
+}
+
+func (p *packedReader) Read(d []byte) (int, error) {
+	if p.off >= len(p.b) {
+		return 0, io.EOF
+	}
+	n := copy(d, p.b[p.off:])
+	p.off += n
+	return n, nil
+}
+
+// Status returns the response's status, or 0 when no head came.
+func (b *Body) Status() int {
+	if b.framed {
+		return b.http.Status()
+	}
+	return b.status
+}
+
+// Header returns the response's header; never nil.
+func (b *Body) Header() http.Header {
+	if b.framed && b.header == nil && b.http.HeadDone() {
+		b.header = b.http.Header()
+	}
+	if b.header == nil {
+		return http.Header{}
+	}
+	return b.header
+}
+
+// Until searches a stream of body pieces for the first of several sequences, also across pieces.
+type Until struct {
+	seqs []string
+	tail []byte
+	most int
+}
+
+// NewUntil returns a search for the given sequences.
+func NewUntil(seqs []string) *Until {
+	u := &Until{seqs: seqs}
+	for _, s := range seqs {
+		u.most = max(u.most, len(s))
+	}
+	return u
+}
+
+// Found tells whether a sequence has ended inside the piece.
+func (u *Until) Found(piece []byte) bool {
+	if u.most == 0 {
+		return false
+	}
+	// across the border first, then inside the piece: nothing is copied but the border
+	if len(u.tail) > 0 {
+		border := append(u.tail, piece[:min(len(piece), u.most-1)]...)
+		if u.in(border) {
+			return true
+		}
+		u.tail = border[:len(u.tail)]
+	}
+	if u.in(piece) {
+		return true
+	}
+	keep := u.most - 1
+	if len(piece) >= keep {
+		u.tail = append(u.tail[:0], piece[len(piece)-keep:]...)
+	} else {
+		u.tail = append(u.tail, piece...)
+		if d := len(u.tail) - keep; d > 0 {
+			u.tail = append(u.tail[:0], u.tail[d:]...)
+		}
+	}
+	return false
+}
+
+func (u *Until) in(b []byte) bool {
+	for _, s := range u.seqs {
+		if bytes.Contains(b, []byte(s)) {
+			return true
+		}
+	}
+	return false
+}
