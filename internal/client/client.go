@@ -1,0 +1,175 @@
+// Package client sends calls when they are due and stamps what comes back.
+//
+// It knows HTTP and time, and nothing of LLMs: a wire.Call goes in, a wire.Transcript comes out, and decoding is somebody else's
+// work. It makes no decision either: what is sent when is the caller's schedule. It never sends a call twice, with one exception:
+// a reused connection that the server had closed meanwhile, with nothing received, is replaced once, and that is counted.
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// Engine sends jobs. Its methods may be called from any goroutine.
+type Engine interface {
+	// Submit hands over a job. Jobs are sent in the order of their due times, those without one in the order of submission and
+	// before the others. Submit prepares the bytes to be sent and never waits.
+	Submit(*Job)
+	// Drain drops every job that has not been sent; each is given to the Sink as dropped. Jobs submitted later are dropped too.
+	Drain()
+	// Cut ends at once what is in flight, as incomplete, and drains.
+	Cut()
+	// Close drains, waits for what is in flight, closes all connections and ends all goroutines.
+	Close() bench.ClientReport
+	// Now returns the time since the epoch.
+	Now() time.Duration
+}
+
+// Job is one call, with where and when to send it.
+type Job struct {
+	ID     int // the owner's
+	Target int
+	Call   wire.Call
+	Due    opt.Of[time.Duration] // not sent before; undefined: as soon as there is a slot
+}
+
+// Sink takes what comes back. Part and Done of one job come in order, those of different jobs from several goroutines at once.
+// A Sink may wait (storage is behind): the slot of the job is free by then, but its connection's goroutine is held up.
+type Sink interface {
+	// Part takes a piece of a long answer before its end. The slices are the Sink's from then on.
+	Part(*Job, wire.Part)
+	// Done takes the end of a job. It is called exactly once for each submitted job.
+	Done(*Job, *wire.Transcript)
+}
+
+// Options configure an engine.
+type Options struct {
+	Epoch   time.Time
+	Targets []Target
+	Sink    Sink
+
+	Cap            int           // requests in flight at once; 0 = any number
+	Timeout        time.Duration // from sent to the end of the response; 0 = none
+	ConnectTimeout time.Duration // of TCP connect and TLS handshake together; 0 = none
+	FreshEach      bool          // a new connection for each job
+	HTTP2          bool          // HTTP/2 in place of HTTP/1.1
+	TLS            *tls.Config   // nil = the system's roots
+
+	// Spin is how long before a due time the sender polls the clock instead of sleeping. 0: plain timers (virtual time).
+	Spin time.Duration
+	// Dial replaces the network; nil = TCP with kernel stamps where the system has them.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Spare is the number of idle connections to keep open ahead of need, per target.
+	Spare int
+	// UserAgent names this program to the server.
+	UserAgent string
+
+	MaxBody  int // bound of one response in bytes; 0 = 1 GiB
+	PartSize int // hand over a Part past so many bytes; 0 = 256 KiB
+}
+
+// DefaultSpin is the polling time before a due time: a wake-up from sleep is 21-80 us late here, one from Go's timers 1 ms.
+const DefaultSpin = 100 * time.Microsecond
+
+// Limits of one exchange.
+const (
+	defaultMaxBody  = 1 << 30
+	defaultPartSize = 256 << 10
+	afterUntil      = 500 * time.Millisecond // for the body to end after its terminator
+)
+
+// Target is one server.
+type Target struct {
+	URL  *url.URL // http or https, with a base path
+	Addr string   // host:port to connect to; resolved, so that no lookup falls into a measurement
+}
+
+// ParseTarget reads a base URL. A missing scheme is http.
+func ParseTarget(s string) (Target, error) {
+	text := strings.TrimSpace(s)
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return Target{}, fault.Usagef("a target looks like http://127.0.0.1:8000", "--url %q is no URL", s)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return Target{}, fault.Usagef("use http:// or https://", "--url %q has the scheme %q", s, u.Scheme)
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return Target{}, fault.Usagef("give keys with --api-key or --header, body fields with --extra-body", "--url %q has more than scheme, host, port and path", u.Redacted())
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return Target{}, fault.Usagef("ports go from 1 to 65535", "--url %q has the port %q", s, p)
+		}
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	return Target{URL: u, Addr: hostPort(u)}, nil
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// path joins the target's base path and a call's path. A base that ends in /v1 and a path that begins with it do not double it.
+func (t Target) path(p string) string {
+	base := t.URL.EscapedPath()
+	if strings.HasSuffix(base, "/v1") && strings.HasPrefix(p, "/v1/") {
+		base = strings.TrimSuffix(base, "/v1")
+	}
+	return base + p
+}
+
+// Join returns the whole URL of a path below the target.
+func (t Target) Join(p string) string { return t.URL.Scheme + "://" + t.URL.Host + t.path(p) }
+
+// Resolve finds an address of the target that accepts connections, trying every address of its name, IPv6 and IPv4, and sets
+// Addr to it: measurements then connect to it without a lookup. It returns all addresses of the name and the time of the lookup.
+func (t *Target) Resolve(ctx context.Context, timeout time.Duration) (addrs []string, lookup time.Duration, err error) {
+	host, port, _ := net.SplitHostPort(hostPort(t.URL))
+	start := time.Now()
+	var ips []netip.Addr
+	if ip, perr := netip.ParseAddr(host); perr == nil {
+		ips = []netip.Addr{ip}
+	} else if ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host); err != nil || len(ips) == 0 {
+		return nil, 0, fault.New(fault.Target, "the host name "+strconv.Quote(host)+" has no address", "check the spelling of --url, and DNS")
+	}
+	lookup = time.Since(start)
+	var causes []string
+	for _, ip := range ips {
+		addrs = append(addrs, ip.Unmap().String())
+	}
+	for _, a := range addrs {
+		d := net.Dialer{Timeout: timeout}
+		nc, derr := d.DialContext(ctx, "tcp", net.JoinHostPort(a, port))
+		if derr == nil {
+			t.Addr = nc.RemoteAddr().String()
+			nc.Close()
+			return addrs, lookup, nil
+		}
+		if ctx.Err() != nil {
+			return addrs, lookup, ctx.Err()
+		}
+		_, cause := connectFailure(derr)
+		causes = append(causes, a+": "+cause)
+	}
+	return addrs, lookup, fault.New(fault.Target, t.URL.Scheme+"://"+t.URL.Host+" cannot be connected ("+strings.Join(causes, "; ")+")",
+		"is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with")
+}

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// exchange is one job on its way.
+type exchange struct {
+	p    *Portable
+	job  *Job
+	tr   *wire.Transcript
+	raw  []byte // the request
+	http wire.HTTP1
+
+	mayBeStale bool // its connection had been idle
+	until      *wire.Until
+	untilFound bool
+	plain      bool // the body is not compressed, so that it can be searched
+
+	sent    atomic.Int64  // offset from the epoch, written by the writer while the reader may read already
+	written chan struct{} // closed when the writer is done with a large request; nil for a small one
+
+	mu     sync.Mutex
+	cancel func() // ends the exchange from outside, once it is under way
+	cut    bool
+}
+
+const notSent = time.Duration(-1 << 63)
+
+func newExchange(p *Portable, j *Job) *exchange {
+	ex := &exchange{p: p, job: j, tr: &wire.Transcript{Target: j.Target, Framed: true}}
+	ex.sent.Store(int64(notSent))
+	if len(j.Call.Until) > 0 {
+		ex.until = wire.NewUntil(j.Call.Until)
+	}
+	if !p.o.HTTP2 {
+		ex.raw = appendRequest(nil, p.o.Targets[j.Target], &j.Call, p.o.UserAgent, p.o.FreshEach)
+	}
+	return ex
+}
+
+// appendRequest writes a call as HTTP/1.1.
+func appendRequest(b []byte, t Target, call *wire.Call, agent string, closeAfter bool) []byte {
+	b = append(b, call.Method...)
+	b = append(b, ' ')
+	b = append(b, t.path(call.Path)...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, t.URL.Host...)
+	b = append(b, "\r\n"...)
+	if agent != "" {
+		b = append(append(append(b, "User-Agent: "...), agent...), "\r\n"...)
+	}
+	for _, f := range call.Header {
+		b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
+	}
+	if closeAfter {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	if len(call.Body) > 0 || call.Method == "POST" {
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(len(call.Body)), 10)
+		b = append(b, "\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	return append(b, call.Body...)
+}
+
+// drop tells that the job was never sent.
+func (ex *exchange) drop() {
+	ex.tr.Fail, ex.tr.Cause = wire.FailDropped, "never sent"
+	ex.p.o.Sink.Done(ex.job, ex.tr)
+}
+
+// onCancel says how the exchange can be ended from outside from now on. It is called at once when that has been asked already.
+func (ex *exchange) onCancel(f func()) {
+	ex.mu.Lock()
+	ex.cancel = f
+	cut := ex.cut
+	ex.mu.Unlock()
+	if cut {
+		f()
+	}
+}
+
+// interrupt ends the exchange as incomplete.
+func (ex *exchange) interrupt() {
+	ex.mu.Lock()
+	ex.cut = true
+	f := ex.cancel
+	ex.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+func (ex *exchange) interrupted() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.cut
+}
+
+// take appends what one read brought, and hands a part over when much has gathered.
+func (ex *exchange) take(b []byte, at time.Duration) error {
+	tr := ex.tr
+	tr.Bytes += len(b)
+	if tr.Bytes > ex.p.o.MaxBody {
+		return fmt.Errorf("response above %d bytes", ex.p.o.MaxBody)
+	}
+	tr.Raw = append(tr.Raw, b...)
+	tr.Marks = append(tr.Marks, wire.Mark{End: tr.Bytes, At: at})
+	if len(tr.Raw) >= ex.p.o.PartSize {
+		ex.p.o.Sink.Part(ex.job, wire.Part{Raw: tr.Raw, Marks: tr.Marks})
+		tr.Raw, tr.Marks = nil, nil
+	}
+	return nil
+}
+
+// search looks for the terminator in a piece of the body that arrived at the given time.
+func (ex *exchange) search(body []byte, at time.Duration) {
+	if ex.until == nil || ex.untilFound || !ex.plain {
+		return
+	}
+	if ex.until.Found(body) {
+		ex.untilFound = true
+		ex.tr.Ended = opt.Some(at)
+	}
+}
+
+// end completes the transcript.
+func (ex *exchange) end(kind wire.Fail, cause string) {
+	tr := ex.tr
+	if ex.interrupted() && kind != "" {
+		kind, cause = wire.FailIncomplete, "cut by the end of the run"
+	}
+	tr.Fail, tr.Cause = kind, cause
+	if s := time.Duration(ex.sent.Load()); s != notSent {
+		tr.Sent = opt.Some(s)
+	}
+	if !tr.Ended.Defined() {
+		tr.Ended = opt.Some(ex.p.clock.now())
+	}
+}
+
+// freed is when the slot of the exchange became free: the end of the response, or now when that came before its time.
+func (ex *exchange) freed() time.Duration {
+	if ex.tr.Fail == "" && len(ex.tr.Marks) > 0 {
+		return ex.tr.Marks[len(ex.tr.Marks)-1].At
+	}
+	return ex.p.clock.now()
+}

@@ -1,0 +1,383 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// Portable is the engine for every system and for virtual time: one goroutine a connection reads and stamps, one dispatcher sends
+// what is due. HTTP/1.1 is framed here, over the stamped reads, since net/http reads ahead, retries by itself and hides which read
+// brought which byte. HTTP/2 goes through net/http, with the times of its reads.
+type Portable struct {
+	o     Options
+	clock *clock
+	sleep sleeper
+	guard *stampGuard
+	ctx   context.Context // ends with the engine, and with it the opening of connections ahead of need
+	stop  context.CancelFunc
+
+	mu       sync.Mutex
+	queue    jobQueue
+	slots    *slots // nil without a cap
+	idle     [][]*conn
+	opening  []int // connections per target being opened ahead of need
+	busy     map[*exchange]struct{}
+	closing  bool       // no job is taken any more
+	closed   bool       // no connection is kept any more
+	finished *sync.Cond // an exchange has ended
+
+	wg sync.WaitGroup
+	h2 []*http.Transport
+
+	connections, stale, reads, unstamped atomic.Int64
+	stampless                            atomic.Bool // some connection had no kernel stamps
+}
+
+// NewPortable starts the engine.
+func NewPortable(o Options) *Portable {
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultMaxBody
+	}
+	if o.PartSize == 0 {
+		o.PartSize = defaultPartSize
+	}
+	p := &Portable{
+		o:       o,
+		clock:   newClock(o.Epoch),
+		idle:    make([][]*conn, len(o.Targets)),
+		opening: make([]int, len(o.Targets)),
+		busy:    map[*exchange]struct{}{},
+	}
+	p.finished = sync.NewCond(&p.mu)
+	p.sleep = newSleeper(p.clock, o.Spin)
+	if o.Dial == nil {
+		p.guard = openStampGuard()
+	}
+	if o.Cap > 0 {
+		p.slots = newSlots(o.Cap, p.clock.now())
+	}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	if o.HTTP2 {
+		for _, t := range o.Targets {
+			p.h2 = append(p.h2, p.newTransport(t))
+		}
+	}
+	p.wg.Go(p.dispatch)
+	return p
+}
+
+// Open opens n idle connections to a target ahead of need.
+func (p *Portable) Open(target, n int) {
+	if p.o.HTTP2 {
+		return // net/http opens them
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range n {
+		p.openLocked(target)
+	}
+}
+
+// openLocked starts to open one idle connection.
+func (p *Portable) openLocked(target int) {
+	if p.closing {
+		return
+	}
+	p.opening[target]++
+	p.wg.Go(func() {
+		c, _ := p.connect(p.ctx, target, nil)
+		p.mu.Lock()
+		p.opening[target]--
+		if c == nil || p.closed {
+			p.mu.Unlock()
+			if c != nil {
+				c.nc.Close()
+			}
+			return // a failure shows again when the connection is needed, and is recorded then
+		}
+		c.waited = true
+		p.idle[target] = append(p.idle[target], c)
+		p.mu.Unlock()
+		c.read()
+	})
+}
+
+// Now implements Engine.
+func (p *Portable) Now() time.Duration { return p.clock.now() }
+
+// Submit implements Engine.
+func (p *Portable) Submit(j *Job) {
+	ex := newExchange(p, j)
+	p.mu.Lock()
+	if p.closing {
+		p.mu.Unlock()
+		ex.drop()
+		return
+	}
+	p.queue.add(ex)
+	first := p.queue.items[0].ex == ex
+	p.mu.Unlock()
+	if first {
+		p.sleep.wake()
+	}
+}
+
+// Drain implements Engine.
+func (p *Portable) Drain() {
+	p.mu.Lock()
+	var dropped []*exchange
+	for p.queue.Len() > 0 {
+		dropped = append(dropped, p.queue.take())
+	}
+	p.mu.Unlock()
+	for _, ex := range dropped {
+		ex.drop()
+	}
+}
+
+// Cut implements Engine.
+func (p *Portable) Cut() {
+	p.Drain()
+	p.mu.Lock()
+	var live []*exchange
+	for ex := range p.busy {
+		live = append(live, ex)
+	}
+	p.mu.Unlock()
+	for _, ex := range live {
+		ex.interrupt()
+	}
+}
+
+// Close implements Engine.
+func (p *Portable) Close() bench.ClientReport {
+	p.mu.Lock()
+	p.closing = true
+	p.mu.Unlock()
+	p.Drain()
+	p.mu.Lock()
+	for len(p.busy) > 0 {
+		p.finished.Wait()
+	}
+	p.closed = true
+	for _, conns := range p.idle {
+		for _, c := range conns {
+			c.nc.Close()
+		}
+	}
+	p.mu.Unlock()
+	p.stop()
+	p.sleep.wake()
+	p.wg.Wait()
+	for _, t := range p.h2 {
+		t.CloseIdleConnections()
+	}
+	p.sleep.close()
+	p.guard.close()
+	return p.report()
+}
+
+func (p *Portable) report() bench.ClientReport {
+	steps, unrepaired := p.clock.counts()
+	stamp := wire.StampSocket
+	if p.stampless.Load() || p.reads.Load() == 0 && p.guard == nil {
+		stamp = wire.StampUser
+	}
+	return bench.ClientReport{
+		Engine: "portable", Stamp: string(stamp),
+		Connections: int(p.connections.Load()), StaleRetries: int(p.stale.Load()),
+		Reads: int(p.reads.Load()), Unstamped: int(p.unstamped.Load()),
+		ClockSteps: steps, UnrepairedSteps: unrepaired,
+	}
+}
+
+// dispatch sends what is due. Under a cap whoever frees a slot sends the next job itself.
+func (p *Portable) dispatch() {
+	if p.o.Spin > 0 {
+		runtime.LockOSThread()
+		prepareThread() // the thread ends with the goroutine, so its setting is lost with it
+	}
+	for {
+		p.mu.Lock()
+		if p.closed {
+			p.mu.Unlock()
+			return
+		}
+		ex, next := p.nextLocked()
+		p.mu.Unlock()
+		if ex != nil {
+			p.start(ex)
+			continue
+		}
+		p.sleep.until(next)
+	}
+}
+
+// nextLocked takes the first job that may go out now, with its slot. Without one it returns when to look again; negative: on a wake-up.
+func (p *Portable) nextLocked() (*exchange, time.Duration) {
+	if p.queue.Len() == 0 || p.slots != nil && p.slots.n == 0 {
+		return nil, -1
+	}
+	if due := p.queue.due(); due > p.clock.now() {
+		return nil, due
+	}
+	ex := p.queue.take()
+	if p.slots != nil {
+		ex.tr.Slot = opt.Some(max(p.slots.take(), ex.job.Due.Or(noDue)))
+	}
+	p.busy[ex] = struct{}{}
+	return ex, 0
+}
+
+// start sends a job on an idle connection, or on a new one.
+func (p *Portable) start(ex *exchange) {
+	target := ex.job.Target
+	if p.o.HTTP2 {
+		p.wg.Go(func() { p.roundTrip(ex) })
+		return
+	}
+	p.mu.Lock()
+	var c *conn
+	if n := len(p.idle[target]); n > 0 {
+		c = p.idle[target][n-1]
+		p.idle[target] = p.idle[target][:n-1]
+		c.assign(ex)
+	}
+	if len(p.idle[target])+p.opening[target] < p.o.Spare {
+		p.openLocked(target)
+	}
+	p.mu.Unlock()
+	if c != nil {
+		c.begin(ex)
+		return
+	}
+	p.wg.Go(func() { p.startFresh(ex) })
+}
+
+// startFresh opens a connection for a job, sends it and becomes the connection's reader.
+func (p *Portable) startFresh(ex *exchange) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	ex.onCancel(cancel)
+	c, fail := p.connect(ctx, ex.job.Target, ex)
+	if c == nil {
+		p.finish(ex, nil, fail.kind, fail.cause)
+		return
+	}
+	c.assign(ex)
+	c.begin(ex)
+	c.read()
+}
+
+// connect opens a connection; the times go into ex, if any.
+func (p *Portable) connect(ctx context.Context, target int, ex *exchange) (*conn, failure) {
+	t := p.o.Targets[target]
+	if p.o.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.o.ConnectTimeout)
+		defer cancel()
+	}
+	start := p.clock.now()
+	nc, err := p.dialer()(ctx, "tcp", t.Addr)
+	if err != nil {
+		kind, cause := connectFailure(err)
+		return nil, failure{kind, cause}
+	}
+	connected := p.clock.now()
+	p.connections.Add(1)
+	if t.URL.Scheme == "https" {
+		tc := tls.Client(nc, p.tlsConfig(t, "http/1.1"))
+		if err := tc.HandshakeContext(ctx); err != nil {
+			nc.Close()
+			kind, cause := tlsFailure(err)
+			return nil, failure{kind, cause}
+		}
+		nc = tc
+	} else if p.o.Dial == nil {
+		nc = withStamps(nc)
+	}
+	if ex != nil {
+		ex.tr.Connect = opt.Some(connected - start)
+		if t.URL.Scheme == "https" {
+			ex.tr.TLS = opt.Some(p.clock.now() - connected)
+		}
+	}
+	c := &conn{p: p, nc: nc, target: target}
+	if c.stamps, _ = nc.(*stamped); c.stamps == nil {
+		p.stampless.Store(true)
+	}
+	return c, failure{}
+}
+
+// dialer returns how a connection is opened. TCP_NODELAY is on by default.
+func (p *Portable) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if p.o.Dial != nil {
+		return p.o.Dial
+	}
+	return (&net.Dialer{KeepAlive: keepAlive}).DialContext
+}
+
+// A silent path is noticed by TCP itself within minutes; the request timeout is what bounds a request.
+const keepAlive = 15 * time.Second
+
+func (p *Portable) tlsConfig(t Target, protocols ...string) *tls.Config {
+	c := &tls.Config{}
+	if p.o.TLS != nil {
+		c = p.o.TLS.Clone()
+	}
+	if c.ServerName == "" {
+		c.ServerName = t.URL.Hostname()
+	}
+	c.NextProtos = protocols
+	return c
+}
+
+// finish ends an exchange: its slot goes to the next job, then its transcript goes to the sink. c is its connection when that may
+// carry another job, else nil.
+func (p *Portable) finish(ex *exchange, c *conn, kind wire.Fail, cause string) {
+	ex.end(kind, cause)
+	p.mu.Lock()
+	delete(p.busy, ex)
+	var next *exchange
+	if p.slots != nil {
+		p.slots.put(ex.freed())
+		next, _ = p.nextLocked()
+	}
+	here := c != nil && next != nil && next.job.Target == c.target && !p.o.HTTP2
+	switch {
+	case here:
+		c.assign(next)
+	case c != nil:
+		c.ex.Store(nil)
+		p.idle[c.target] = append(p.idle[c.target], c)
+	}
+	wake := p.slots != nil && next == nil && p.queue.Len() > 0 // the dispatcher may have waited for a slot
+	p.finished.Broadcast()
+	p.mu.Unlock()
+	switch {
+	case here:
+		c.begin(next)
+	case next != nil:
+		p.start(next)
+	}
+	if wake {
+		p.sleep.wake()
+	}
+	p.o.Sink.Done(ex.job, ex.tr)
+}
+
+// failure is why an exchange failed below the protocol; the zero failure is none.
+type failure struct {
+	kind  wire.Fail
+	cause string
+}

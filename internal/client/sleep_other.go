@@ -1,0 +1,9 @@
+//go:build !linux
+
+package client
+
+import "time"
+
+func newSleeper(c *clock, _ time.Duration) sleeper { return newTimerSleeper(c) }
+
+func prepareThread() {}
