@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,16 +143,16 @@ func (t Target) Join(p string) string { return t.URL.Scheme + "://" + t.URL.Host
 
 // Resolve finds an address of the target that accepts connections, trying every address of its name, IPv6 and IPv4, and sets
 // Addr to it: measurements then connect to it without a lookup. It returns all addresses of the name and the time of the lookup.
-func (t *Target) Resolve(ctx context.Context, timeout time.Duration) (addrs []string, lookup time.Duration, err error) {
+func (t *Target) Resolve(ctx context.Context, timeout time.Duration) (addrs []string, took time.Duration, err error) {
 	host, port, _ := net.SplitHostPort(hostPort(t.URL))
 	start := time.Now()
 	var ips []netip.Addr
 	if ip, perr := netip.ParseAddr(host); perr == nil {
 		ips = []netip.Addr{ip}
-	} else if ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host); err != nil || len(ips) == 0 {
+	} else if ips, err = lookup(ctx, host); err != nil || len(ips) == 0 {
 		return nil, 0, fault.New(fault.Target, "the host name "+strconv.Quote(host)+" has no address", "check the spelling of --url, and DNS")
 	}
-	lookup = time.Since(start)
+	took = time.Since(start)
 	var causes []string
 	for _, ip := range ips {
 		addrs = append(addrs, ip.Unmap().String())
@@ -162,14 +163,28 @@ func (t *Target) Resolve(ctx context.Context, timeout time.Duration) (addrs []st
 		if derr == nil {
 			t.Addr = nc.RemoteAddr().String()
 			nc.Close()
-			return addrs, lookup, nil
+			return addrs, took, nil
 		}
 		if ctx.Err() != nil {
-			return addrs, lookup, ctx.Err()
+			return addrs, took, ctx.Err()
 		}
 		_, cause := connectFailure(derr)
 		causes = append(causes, a+": "+cause)
 	}
-	return addrs, lookup, fault.New(fault.Target, t.URL.Scheme+"://"+t.URL.Host+" cannot be connected ("+strings.Join(causes, "; ")+")",
+	return addrs, took, fault.New(fault.Target, t.URL.Scheme+"://"+t.URL.Host+" cannot be connected ("+strings.Join(causes, "; ")+")",
 		"is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with")
+}
+
+// lookup returns the addresses of a name. localhost means both loopback addresses, whatever the hosts file lists (RFC 6761).
+func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if strings.EqualFold(host, "localhost") {
+		for _, loopback := range []string{"127.0.0.1", "::1"} {
+			if a := netip.MustParseAddr(loopback); !slices.ContainsFunc(ips, func(b netip.Addr) bool { return b.Unmap() == a }) {
+				ips = append(ips, a)
+			}
+		}
+		return ips, nil
+	}
+	return ips, err
 }
