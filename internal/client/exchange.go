@@ -116,7 +116,7 @@ func (ex *exchange) take(b []byte, at time.Duration) error {
 	tr.Raw = append(tr.Raw, b...)
 	tr.Marks = append(tr.Marks, wire.Mark{End: tr.Bytes, At: at})
 	if len(tr.Raw) >= ex.p.o.PartSize {
-		ex.p.o.Sink.Part(ex.job, wire.Part{Raw: tr.Raw, Marks: tr.Marks})
+		ex.p.o.Sink.Part(ex.job, wire.Part{Raw: tr.Raw, Marks: tr.Marks, Framed: tr.Framed, Status: tr.Status, Header: tr.Header})
 		tr.Raw, tr.Marks = nil, nil
 	}
 	return nil

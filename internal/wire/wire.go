@@ -88,6 +88,9 @@ type Transcript struct {
 
 // Part is a piece of a long stream, handed over before its end so that memory stays flat.
 type Part struct {
-	Raw   []byte
-	Marks []Mark // offsets count from the first byte of the exchange
+	Raw    []byte
+	Marks  []Mark // offsets count from the first byte of the exchange
+	Framed bool   // as in Transcript, with Status and Header
+	Status int
+	Header http.Header
 }

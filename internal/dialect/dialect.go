@@ -1,0 +1,137 @@
+// Package dialect is the codec of an engine's protocol: a request becomes a wire.Call, what came back becomes a bench.Record.
+//
+// A dialect is pure. It sees bytes and offsets, has no socket, clock or goroutine, and runs off the read path, so that an expensive
+// or wrong one can never change a latency. It says what each event means (Delta); the rules of counting and timing are in one
+// place, Fold, for all of them.
+package dialect
+
+import (
+	"encoding/json"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// Dialect speaks one engine's protocol.
+type Dialect interface {
+	// Name is the word for --engine.
+	Name() string
+	// Endpoints lists what it can speak, the default first.
+	Endpoints() []Endpoint
+	// Encode turns a request into a call. An error says what the endpoint cannot send.
+	Encode(ep Endpoint, r *bench.Request, o *Options) (wire.Call, error)
+	// Decoder returns a reader for one response.
+	Decoder(ep Endpoint) Decoder
+}
+
+// Endpoint is one way to ask an engine.
+type Endpoint struct {
+	Name string // the word for --endpoint
+	Path string
+	Can  Abilities
+}
+
+// Abilities say what an endpoint offers beyond text in and text out.
+type Abilities struct {
+	IDsIn         bool // takes a prompt as exact token ids
+	IDsOut        bool // can return token ids
+	IgnoreEOS     bool // can be told to go on after the end token
+	MinTokens     bool // can be told a least number of tokens
+	Usage         bool // counts tokens in the stream when asked
+	ServerTimings bool // tells its own times
+}
+
+// Options are the conditions that are equal for all requests of a run.
+type Options struct {
+	Model          string
+	Stream         bool
+	Usage          bool // ask for token counts in the stream
+	MaxTokensField string
+	Sampling       bench.Sampling
+	ForceLength    bool // the answer should have exactly the asked length, where the endpoint can
+	Extra          json.RawMessage
+	Header         []wire.Field // authorisation and the user's own
+	KeepText       bool
+}
+
+// Decoder reads one response.
+type Decoder interface {
+	// Event reads one stream event into d, which is empty. An error means that it is not what the protocol says.
+	Event(ev wire.Event, d *Delta) error
+	// Body reads the whole body of a response that is no stream.
+	Body(body []byte, d *Delta) error
+}
+
+// Delta is what one event says, in words common to all engines.
+type Delta struct {
+	Outputs []Output
+
+	// Running totals, as far as the event tells them.
+	Prompt     opt.Of[int] // prompt tokens, cached ones included
+	Completion opt.Of[int] // generated tokens, reasoning included
+	Cached     opt.Of[int]
+	Reasoning  opt.Of[int]
+	Native     bool // the totals are a count of the engine's own protocol and no usage block
+
+	Error string // the server's words when the event is an error
+	Done  bool   // the terminator
+
+	Server map[string]float64 // the server's own times, by the key of the record
+}
+
+// reset empties a delta, keeping its memory.
+func (d *Delta) reset() { *d = Delta{Outputs: d.Outputs[:0]} }
+
+// Output is what one event adds to one choice.
+type Output struct {
+	Choice    int
+	Text      string
+	Reasoning string
+	Tools     []ToolPiece
+	IDs       int    // number of token ids
+	Finish    string // the raw reason, when the choice has ended
+}
+
+// ToolPiece is a fragment of a tool call.
+type ToolPiece struct {
+	Index     int
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// generated tells whether the output carries anything that the model made.
+func (o *Output) generated() bool {
+	if o.Text != "" || o.Reasoning != "" || o.IDs > 0 {
+		return true
+	}
+	return o.calls()
+}
+
+func (o *Output) calls() bool {
+	for _, t := range o.Tools {
+		if t.Name != "" || t.Arguments != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// NormalFinish puts an engine's finish reason into the words that all share.
+func NormalFinish(raw string) bench.Finish {
+	switch raw {
+	case "":
+		return ""
+	case "stop", "eos", "eos_token", "end_turn", "stop_sequence", "word", "completed":
+		return bench.FinishStop
+	case "length", "max_tokens", "limit", "max_output_tokens", "incomplete:max_output_tokens", "model_context_window_exceeded":
+		return bench.FinishLength
+	case "tool_calls", "tool_use", "function_call":
+		return bench.FinishTool
+	case "abort", "error", "failed":
+		return bench.FinishFailed
+	default:
+		return bench.FinishOther
+	}
+}

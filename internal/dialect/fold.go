@@ -1,0 +1,634 @@
+package dialect
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// Fold turns a transcript into a record, in one piece or part by part. It is used by one goroutine at a time.
+type Fold struct {
+	d   Dialect
+	ep  Endpoint
+	req *bench.Request
+	o   *Options
+
+	dec    Decoder
+	body   *wire.Body
+	framer wire.Framer // nil until the form of the body is known
+	form   form
+	whole  []byte // the body, when it is no stream
+	read   int    // number of the last read
+	delta  Delta
+
+	rec     bench.Record
+	events  []event // output events
+	choices map[int]*choice
+	order   []int // choices in the order of their appearance
+	fault   error // the first thing that was not what the protocol says
+	errText string
+	done    bool
+	doneAt  time.Duration
+	answer  bool
+	total   opt.Of[int] // newest running total of generated tokens
+	prompt  opt.Of[int]
+	ids     int  // token ids seen
+	noIDs   bool // an output event came without ids
+	totals  int  // times that the running total was told
+	grew    int  // times that the running total grew with an output
+	native  bool
+	tools   map[int]*toolCall
+	toolIDs []int
+	text    []byte
+	thought []byte
+}
+
+// form is how a body is to be read.
+type form uint8
+
+const (
+	formUnknown form = iota
+	formStream
+	formPlain
+	formHTML
+)
+
+type event struct {
+	at     time.Duration
+	read   int
+	choice int
+	tokens int // -1 = not told
+}
+
+type choice struct {
+	finish string
+	last   time.Duration
+}
+
+type toolCall struct {
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Most of a failed response's body that is kept for its words, and of a plain answer.
+const (
+	maxErrorBody = 4 << 10
+	maxPlainBody = 256 << 20
+	maxErrorText = 500
+)
+
+// NewFold returns a fold for the response to one request.
+func NewFold(d Dialect, ep Endpoint, req *bench.Request, o *Options) *Fold {
+	return &Fold{d: d, ep: ep, req: req, o: o, dec: d.Decoder(ep), choices: map[int]*choice{}}
+}
+
+// Feed takes a part of the transcript.
+func (f *Fold) Feed(p wire.Part) {
+	if f.body == nil {
+		f.body = wire.NewBody(p.Framed, p.Status, p.Header)
+	}
+	if f.fault == nil {
+		f.fault = f.body.Feed(p.Raw, p.Marks, f.piece)
+	}
+}
+
+// End takes the end of the transcript and returns the record. Due and slot are the caller's to set.
+func (f *Fold) End(tr *wire.Transcript) bench.Record {
+	f.Feed(wire.Part{Raw: tr.Raw, Marks: tr.Marks, Framed: tr.Framed, Status: tr.Status, Header: tr.Header})
+	if err := f.body.Close(f.piece); err != nil && f.fault == nil && !errors.Is(err, wire.ErrCut) {
+		f.fault = err
+	}
+	if f.framer != nil && f.fault == nil {
+		end := tr.Ended.Or(0)
+		if n := len(tr.Marks); n > 0 {
+			end = tr.Marks[n-1].At
+		}
+		f.framer.Close(f.event(end, f.read))
+	}
+	f.basics(tr)
+	f.outcome(tr)
+	f.moments(tr)
+	f.tokens()
+	f.flags(tr)
+	f.kept()
+	return f.rec
+}
+
+// piece takes a run of body bytes.
+func (f *Fold) piece(p wire.Piece) error {
+	f.read = p.Read
+	if f.form == formUnknown {
+		f.whole = append(f.whole, p.Bytes...)
+		if f.form = f.decideForm(f.whole); f.form == formUnknown {
+			return nil
+		}
+		p.Bytes, f.whole = f.whole, nil
+	}
+	if f.form != formStream {
+		most := maxPlainBody
+		if f.body.Status() >= 300 || f.form == formHTML {
+			most = maxErrorBody
+		}
+		f.whole = append(f.whole, p.Bytes[:min(len(p.Bytes), max(0, most-len(f.whole)))]...)
+		return nil
+	}
+	if err := f.framer.Feed(p.Bytes, f.event(p.At, p.Read)); err != nil {
+		return err
+	}
+	return f.fault
+}
+
+// decideForm tells from head and first bytes how the body is to be read: servers mislabel both ways.
+func (f *Fold) decideForm(start []byte) form {
+	if status := f.body.Status(); status < 200 || status >= 300 {
+		return formPlain
+	}
+	kind, _, _ := strings.Cut(strings.ToLower(f.body.Header().Get("Content-Type")), ";")
+	switch strings.TrimSpace(kind) {
+	case "text/event-stream":
+		f.framer = &wire.SSE{}
+		return formStream
+	case "application/x-ndjson", "application/jsonl", "application/json-seq":
+		f.framer = &wire.Lines{}
+		return formStream
+	}
+	start = bytes.TrimLeft(start, "\xef\xbb\xbf \t\r\n")
+	switch {
+	case len(start) == 0:
+		return formUnknown
+	case start[0] == '<':
+		return formHTML
+	case start[0] == '{' || start[0] == '[':
+		return formPlain
+	}
+	for _, word := range []string{"data:", "event:", ":", "id:", "retry:"} {
+		if n := min(len(start), len(word)); string(start[:n]) == word[:n] {
+			if n < len(word) {
+				return formUnknown
+			}
+			f.framer = &wire.SSE{}
+			return formStream
+		}
+	}
+	return formPlain
+}
+
+// event returns the handler of the events that are complete at a time.
+func (f *Fold) event(at time.Duration, read int) func(wire.Event) {
+	return func(ev wire.Event) {
+		if f.fault != nil || f.done {
+			return // what follows the terminator is of no interest
+		}
+		f.delta.reset()
+		if err := f.dec.Event(ev, &f.delta); err != nil {
+			f.fault = err
+			return
+		}
+		f.take(&f.delta, at, read)
+	}
+}
+
+// take adds a delta to what is known.
+func (f *Fold) take(d *Delta, at time.Duration, read int) {
+	if d.Error != "" && f.errText == "" {
+		f.errText = d.Error
+	}
+	grown := f.counts(d)
+	told := -1 // tokens of this event, as far as told
+	if d.Completion.Defined() {
+		told = grown
+	}
+	for i := range d.Outputs {
+		o := &d.Outputs[i]
+		c := f.choices[o.Choice]
+		if c == nil {
+			c = &choice{}
+			f.choices[o.Choice] = c
+			f.order = append(f.order, o.Choice)
+		}
+		if o.Finish != "" {
+			c.finish = o.Finish
+		}
+		// a count that grew tells of tokens without text; one that appears for the first time is a total
+		if o.generated() || grown > 0 && f.totals > 1 {
+			tokens := told
+			if o.IDs > 0 {
+				tokens = o.IDs
+			} else {
+				f.noIDs = true
+			}
+			f.events = append(f.events, event{at, read, o.Choice, tokens})
+			f.ids += o.IDs
+			c.last = at
+			if isAnswer := o.Text != "" || o.calls() || o.Reasoning == ""; isAnswer && !f.answer {
+				f.answer = true
+				f.rec.FirstAnswer = opt.Some(at)
+			}
+			f.keep(o)
+		}
+	}
+	if d.Done && !f.done {
+		f.done, f.doneAt = true, at
+	}
+}
+
+// counts takes the running totals of a delta and returns by how much the number of generated tokens grew.
+func (f *Fold) counts(d *Delta) (grown int) {
+	if v, ok := d.Completion.Get(); ok {
+		grown = v - f.total.Or(0)
+		f.total = d.Completion
+		f.native = d.Native
+		f.totals++
+		if grown > 0 && len(d.Outputs) > 0 {
+			f.grew++
+		}
+	}
+	if d.Prompt.Defined() {
+		f.prompt = d.Prompt
+	}
+	if d.Cached.Defined() {
+		f.rec.Cached = d.Cached
+	}
+	if d.Reasoning.Defined() {
+		f.rec.Reasoning = d.Reasoning
+	}
+	for k, v := range d.Server {
+		if f.rec.Server == nil {
+			f.rec.Server = map[string]float64{}
+		}
+		f.rec.Server[k] = v
+	}
+	return grown
+}
+
+// keep gathers the text, when it is wanted.
+func (f *Fold) keep(o *Output) {
+	if !f.o.KeepText {
+		return
+	}
+	f.text = append(f.text, o.Text...)
+	f.thought = append(f.thought, o.Reasoning...)
+	for _, t := range o.Tools {
+		key := o.Choice<<16 | t.Index
+		c := f.tools[key]
+		if c == nil {
+			if f.tools == nil {
+				f.tools = map[int]*toolCall{}
+			}
+			c = &toolCall{}
+			f.tools[key] = c
+			f.toolIDs = append(f.toolIDs, key)
+		}
+		if t.ID != "" {
+			c.ID = t.ID
+		}
+		c.Name += t.Name
+		c.Arguments += t.Arguments
+	}
+}
+
+// basics fills in what the transcript says by itself.
+func (f *Fold) basics(tr *wire.Transcript) {
+	r := &f.rec
+	r.ID, r.Phase, r.Conversation, r.Turn = f.req.ID, f.req.Phase, f.req.Conversation, f.req.Turn
+	r.Target = tr.Target
+	r.Status = f.body.Status()
+	r.Slot, r.Sent, r.Headers, r.End = tr.Slot, tr.Sent, tr.HeadAt, tr.Ended
+	r.Reused, r.Connect, r.TLS = tr.Reused, tr.Connect, tr.TLS
+	r.Bytes, r.Stamp = tr.Bytes, tr.Stamp
+	r.ISLAsked, r.OSLAsked = f.req.ISL, f.req.OSL
+	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
+		if s, err := strconv.ParseFloat(f.body.Header().Get("Retry-After"), 64); err == nil && s >= 0 {
+			r.RetryAfter = s
+		}
+	}
+}
+
+// outcome decides how the request ended.
+func (f *Fold) outcome(tr *wire.Transcript) {
+	r := &f.rec
+	end := func(o bench.Outcome, text string) {
+		r.Outcome = o
+		if len(text) > maxErrorText {
+			text = text[:maxErrorText] + "..."
+		}
+		r.Error = strings.ToValidUTF8(text, "?")
+	}
+	switch tr.Fail {
+	case wire.FailDropped:
+		end(bench.Dropped, tr.Cause)
+		return
+	case wire.FailCancelled:
+		end(bench.Cancelled, "")
+		return
+	case wire.FailIncomplete:
+		end(bench.Incomplete, tr.Cause)
+		return
+	}
+	if s := r.Status; s >= 300 {
+		switch words := f.serverWords(); {
+		case s == http.StatusTooManyRequests:
+			end(bench.Throttled, words)
+		case s < 400:
+			end(bench.Rejected, fmt.Sprintf("redirect to %q refused", f.body.Header().Get("Location")))
+		case s < 500:
+			end(bench.Rejected, words)
+		default:
+			end(bench.ServerError, words)
+		}
+		return
+	}
+	switch {
+	case f.errText != "":
+		end(bench.StreamError, f.errText)
+		return
+	case f.fault != nil:
+		end(bench.Malformed, f.fault.Error())
+		return
+	case tr.Fail != "" && !f.done:
+		o := map[wire.Fail]bench.Outcome{wire.FailDNS: bench.DNS, wire.FailRefused: bench.Refused, wire.FailTLS: bench.TLSFailed,
+			wire.FailReset: bench.Reset, wire.FailTimeout: bench.Timeout, wire.FailMalformed: bench.Malformed}[tr.Fail]
+		if o == "" {
+			panic("dialect: unknown failure " + string(tr.Fail))
+		}
+		end(o, tr.Cause)
+		return
+	}
+	switch f.form {
+	case formUnknown:
+		if f.o.Stream {
+			f.endOfStream(end)
+		} else {
+			end(bench.Malformed, "an empty body")
+		}
+	case formHTML:
+		end(bench.Malformed, "an HTML page, not an answer: "+wire.Excerpt(f.whole))
+	case formStream:
+		if f.o.Stream {
+			f.endOfStream(end)
+		} else {
+			end(bench.Malformed, "an event stream came, a plain answer was asked")
+		}
+	default:
+		f.endOfPlain(end)
+	}
+}
+
+// endOfStream judges a stream that ended by itself.
+func (f *Fold) endOfStream(end func(bench.Outcome, string)) {
+	if len(f.order) == 0 {
+		end(bench.TruncatedStream, "the stream ended without an answer")
+		return
+	}
+	for _, i := range f.order {
+		switch finish := NormalFinish(f.choices[i].finish); finish {
+		case "":
+			end(bench.TruncatedStream, "the stream ended without a finish reason")
+			return
+		case bench.FinishFailed:
+			end(bench.StreamError, "the server ended the answer with reason "+f.choices[i].finish)
+			return
+		}
+	}
+	f.rec.Finish = f.finish()
+	if len(f.events) == 0 {
+		end(bench.Empty, "no output")
+		return
+	}
+	end(bench.OK, "")
+}
+
+// endOfPlain reads a body that is no stream.
+func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
+	f.delta.reset()
+	if err := f.dec.Body(f.whole, &f.delta); err != nil {
+		end(bench.Malformed, err.Error())
+		return
+	}
+	d := &f.delta
+	if d.Error != "" {
+		end(bench.StreamError, d.Error)
+		return
+	}
+	f.counts(d)
+	output := false
+	for i := range d.Outputs {
+		o := &d.Outputs[i]
+		f.choices[o.Choice] = &choice{finish: o.Finish}
+		f.order = append(f.order, o.Choice)
+		f.ids += o.IDs
+		output = output || o.generated()
+		f.keep(o)
+	}
+	f.rec.Finish = f.finish()
+	switch {
+	case f.rec.Finish == bench.FinishFailed:
+		end(bench.StreamError, "the server ended the answer with a failure")
+	case f.o.Stream:
+		end(bench.NotStreamed, "a stream was asked, a plain body came")
+	case !output:
+		end(bench.Empty, "no output")
+	default:
+		end(bench.OK, "")
+	}
+}
+
+// finish returns the reason of the first choice that did not simply stop, else that of the first.
+func (f *Fold) finish() bench.Finish {
+	out := bench.Finish("")
+	for _, i := range f.order {
+		if n := NormalFinish(f.choices[i].finish); out == "" || n != bench.FinishStop {
+			out = n
+		}
+	}
+	return out
+}
+
+// serverWords are the first bytes of a failed response, or the message in it.
+func (f *Fold) serverWords() string {
+	f.delta.reset()
+	if err := f.dec.Body(f.whole, &f.delta); err == nil && f.delta.Error != "" {
+		return f.delta.Error
+	}
+	words := strings.Join(strings.Fields(strings.ToValidUTF8(string(f.whole), "?")), " ")
+	if words == "" {
+		words = http.StatusText(f.rec.Status)
+	}
+	return words
+}
+
+// moments fills in first, last and the events.
+func (f *Fold) moments(tr *wire.Transcript) {
+	r := &f.rec
+	if f.done {
+		r.End = opt.Some(f.doneAt)
+	}
+	if len(f.order) > 1 {
+		r.Choices = len(f.order)
+	}
+	r.OutEvents = len(f.events)
+	if f.form == formPlain && r.Outcome == bench.OK {
+		r.Last = r.End // nothing is known of the moments inside
+		return
+	}
+	if r.Outcome == bench.NotStreamed {
+		return
+	}
+	sent, _ := r.Sent.Get()
+	for i, e := range f.events {
+		switch i {
+		case 0:
+			r.First = opt.Some(e.at)
+		case 1:
+			r.Second = opt.Some(e.at)
+		}
+		r.Last = opt.Some(e.at)
+		r.Events = append(r.Events, e.at-sent)
+		if len(f.order) > 1 {
+			r.EventChoice = append(r.EventChoice, e.choice)
+		}
+	}
+	told := len(f.events) > 0 && (f.grew > 1 || f.ids > 0)
+	for _, e := range f.events {
+		told = told && e.tokens > 0 // a count that stands still beside output is none (Ollama sends zeros)
+	}
+	if told {
+		for _, e := range f.events {
+			r.EventTokens = append(r.EventTokens, e.tokens)
+		}
+	}
+}
+
+// tokens decides the counts and their sources.
+func (f *Fold) tokens() {
+	r := &f.rec
+	switch total, ok := f.total.Get(); {
+	case f.ids > 0 && !f.noIDs:
+		r.OSL, r.OSLSource = opt.Some(f.ids), bench.FromIDs
+	case ok && (f.native || f.grew > 1):
+		r.OSL, r.OSLSource = opt.Some(total), bench.FromCount
+	case ok:
+		r.OSL, r.OSLSource = opt.Some(total), bench.FromUsage
+	case len(f.events) > 0:
+		r.OSL, r.OSLSource = opt.Some(len(f.events)), bench.FromEstimate
+	}
+	prompt, ok := f.prompt.Get()
+	switch sent := len(f.req.Tokens); {
+	case sent > 0 && (!ok || prompt == sent):
+		r.ISL, r.ISLSource = opt.Some(sent), bench.FromIDs
+	case ok && f.native:
+		r.ISL, r.ISLSource = opt.Some(prompt), bench.FromCount
+	case ok:
+		r.ISL, r.ISLSource = opt.Some(prompt), bench.FromUsage
+	}
+}
+
+// Length differences below both are no news.
+const (
+	lengthSlack      = 0.05
+	lengthSlackToken = 50
+)
+
+// lengthsDiffer tells whether a count is off by more than 5 % or 50 tokens.
+func lengthsDiffer(got, asked int) bool {
+	d := got - asked
+	if d < 0 {
+		d = -d
+	}
+	return asked > 0 && (float64(d) > lengthSlack*float64(asked) || d > lengthSlackToken)
+}
+
+// flags raises what is worth knowing.
+func (f *Fold) flags(tr *wire.Transcript) {
+	r := &f.rec
+	if tr.Retried {
+		r.Raise(bench.RetriedStaleConnection)
+	}
+	if r.Outcome == bench.NotStreamed {
+		r.Raise(bench.FlagNotStreamed)
+	}
+	if len(f.order) > 1 {
+		r.Raise(bench.NGreater1)
+	}
+	if r.Finish == bench.FinishLength {
+		r.Raise(bench.LengthLimited)
+	}
+	f.bunched()
+	if osl, ok := r.OSL.Get(); ok && r.Outcome == bench.OK {
+		if r.OSLSource == bench.FromEstimate {
+			r.Raise(bench.TokenCountEstimated)
+		} else if len(f.events) > 0 && osl > len(f.events)+1 {
+			r.Raise(bench.MultiTokenChunks)
+		}
+		if r.OSLAsked > 0 && lengthsDiffer(osl, r.OSLAsked) {
+			if osl > r.OSLAsked {
+				r.Raise(bench.OutputLonger)
+			} else if f.o.ForceLength {
+				r.Raise(bench.OutputShorter)
+			}
+		}
+	}
+	if isl, ok := r.ISL.Get(); ok && r.ISLAsked > 0 && lengthsDiffer(isl, r.ISLAsked) {
+		r.Raise(bench.PromptLengthDiffers)
+		if float64(isl) < 0.8*float64(r.ISLAsked) {
+			r.Raise(bench.PromptTruncated)
+		}
+	}
+	if r.Cached.Or(0) > 0 {
+		r.Raise(bench.PrefixCacheHit)
+	}
+	if len(f.events) > 0 && !f.answer && r.Outcome == bench.OK {
+		r.Raise(bench.NoAnswer)
+	}
+}
+
+// Streams whose events come bunched tell of a proxy or a buffer, not of the engine.
+const (
+	allAtOnceEvents = 4
+	allAtOnceSpan   = time.Millisecond
+	clumpedGaps     = 8
+)
+
+func (f *Fold) bunched() {
+	n := len(f.events)
+	if n < 2 {
+		return
+	}
+	together := 0 // gaps inside the read of the event before
+	for i := 1; i < n; i++ {
+		if f.events[i].read == f.events[i-1].read {
+			together++
+		}
+	}
+	switch {
+	case n >= allAtOnceEvents && (together == n-1 || f.events[n-1].at-f.events[0].at <= allAtOnceSpan):
+		f.rec.Raise(bench.AllAtOnce)
+	case n-1 >= clumpedGaps && 2*together >= n-1:
+		f.rec.Raise(bench.Clumped)
+	}
+}
+
+// kept adds the texts that were asked for.
+func (f *Fold) kept() {
+	if !f.o.KeepText {
+		return
+	}
+	f.rec.Text, f.rec.Thinking = string(f.text), string(f.thought)
+	if len(f.toolIDs) > 0 {
+		calls := make([]*toolCall, len(f.toolIDs))
+		for i, key := range f.toolIDs {
+			calls[i] = f.tools[key]
+		}
+		f.rec.ToolCalls, _ = json.Marshal(calls) // strings always marshal
+	}
+}

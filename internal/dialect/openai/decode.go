@@ -1,0 +1,322 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// decoder reads chat and completions responses, streamed and not: their objects differ in a few fields only.
+type decoder struct{}
+
+// object is a chunk, a whole response or an error, with the fields that matter.
+type object struct {
+	Object  string          `json:"object"`
+	Type    string          `json:"type"`
+	Choices *[]choice       `json:"choices"`
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Message string          `json:"message"` // of an error without a wrapper (SGLang, TensorRT-LLM)
+	Detail  json.RawMessage `json:"detail"`  // of an error of the web framework
+	Code    json.RawMessage `json:"code"`
+	Timings *timings        `json:"timings"` // llama.cpp
+
+	ReasoningTokens *int `json:"reasoning_tokens"` // SGLang, beside usage
+}
+
+type choice struct {
+	Index        int     `json:"index"`
+	Delta        *delta  `json:"delta"`
+	Message      *delta  `json:"message"`
+	Text         *string `json:"text"`
+	TokenIDs     []int64 `json:"token_ids"`
+	FinishReason *string `json:"finish_reason"`
+}
+
+type delta struct {
+	Content          content    `json:"content"`
+	Refusal          string     `json:"refusal"`
+	Reasoning        content    `json:"reasoning"`
+	ReasoningContent content    `json:"reasoning_content"`
+	ToolCalls        []toolCall `json:"tool_calls"`
+	FunctionCall     *function  `json:"function_call"`
+}
+
+type toolCall struct {
+	Index    int      `json:"index"`
+	ID       string   `json:"id"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // a string; an object from servers that misread the API
+}
+
+func (f function) arguments() string {
+	var s string
+	if len(f.Arguments) == 0 || json.Unmarshal(f.Arguments, &s) == nil {
+		return s
+	}
+	return string(f.Arguments)
+}
+
+// content is a string, null, or a list of parts with texts.
+type content string
+
+func (c *content) UnmarshalJSON(b []byte) error {
+	*c = ""
+	switch {
+	case len(b) > 0 && b[0] == '"':
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		*c = content(s)
+	case len(b) > 0 && b[0] == '[':
+		var parts []struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(b, &parts); err != nil {
+			return err
+		}
+		for _, p := range parts {
+			*c += content(p.Text)
+		}
+	case string(b) != "null":
+		return errors.New("content is neither a string nor null")
+	}
+	return nil
+}
+
+type usage struct {
+	Prompt     *int `json:"prompt_tokens"`
+	Completion *int `json:"completion_tokens"`
+	Reasoning  *int `json:"reasoning_tokens"`
+	PromptInfo *struct {
+		Cached *int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionInfo *struct {
+		Reasoning *int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// timings are llama.cpp's. predicted_ms starts at the first token.
+type timings struct {
+	CacheN      *int     `json:"cache_n"`
+	PromptN     *int     `json:"prompt_n"`
+	PromptMS    *float64 `json:"prompt_ms"`
+	PredictedN  *int     `json:"predicted_n"`
+	PredictedMS *float64 `json:"predicted_ms"`
+}
+
+// Event implements dialect.Decoder.
+func (decoder) Event(ev wire.Event, d *dialect.Delta) error {
+	if string(ev.Name) == "error" && ev.Data == nil { // Dynamo: the words are in a comment
+		d.Error = "error event: " + string(ev.Comment)
+		return nil
+	}
+	data := bytes.TrimSpace(ev.Data)
+	if len(data) == 0 {
+		return nil
+	}
+	if string(data) == "[DONE]" {
+		d.Done = true
+		return nil
+	}
+	var o object
+	if err := json.Unmarshal(data, &o); err != nil {
+		return fmt.Errorf("event is no valid chunk (%v): %s", err, wire.Excerpt(data))
+	}
+	return o.fill(d, data)
+}
+
+// Body implements dialect.Decoder.
+func (decoder) Body(b []byte, d *dialect.Delta) error {
+	var o object
+	if err := json.Unmarshal(b, &o); err != nil {
+		return fmt.Errorf("body is no valid JSON (%v): %s", err, wire.Excerpt(b))
+	}
+	return o.fill(d, b)
+}
+
+func (o *object) fill(d *dialect.Delta, raw []byte) error {
+	if words := o.failure(); words != "" {
+		d.Error = words
+		return nil
+	}
+	if o.Usage != nil {
+		o.Usage.fill(d)
+	}
+	if o.ReasoningTokens != nil {
+		d.Reasoning = opt.Some(*o.ReasoningTokens)
+	}
+	if o.Timings != nil {
+		o.Timings.fill(d)
+	}
+	if o.Choices == nil {
+		if o.Usage != nil || o.Timings != nil || o.Type != "" || o.Object != "" && o.Object != "chat.completion.chunk" && o.Object != "text_completion" && o.Object != "chat.completion" {
+			return nil // counts alone, or an event of a kind that is not ours
+		}
+		return fmt.Errorf("no field \"choices\" in %s", wire.Excerpt(raw))
+	}
+	for i := range *o.Choices {
+		c := &(*o.Choices)[i]
+		out := dialect.Output{Choice: c.Index, IDs: len(c.TokenIDs)}
+		m := c.Delta
+		if m == nil {
+			m = c.Message
+		}
+		if m != nil {
+			out.Text = string(m.Content) + m.Refusal
+			if out.Reasoning = string(m.Reasoning); out.Reasoning == "" {
+				out.Reasoning = string(m.ReasoningContent)
+			}
+			for _, t := range m.ToolCalls {
+				out.Tools = append(out.Tools, dialect.ToolPiece{Index: t.Index, ID: t.ID, Name: t.Function.Name, Arguments: t.Function.arguments()})
+			}
+			if m.FunctionCall != nil {
+				out.Tools = append(out.Tools, dialect.ToolPiece{Name: m.FunctionCall.Name, Arguments: m.FunctionCall.arguments()})
+			}
+		}
+		if c.Text != nil {
+			out.Text += *c.Text
+		}
+		if c.FinishReason != nil {
+			out.Finish = *c.FinishReason
+		}
+		d.Outputs = append(d.Outputs, out)
+	}
+	return nil
+}
+
+// failure returns the words of an error object, whatever its form, or "".
+func (o *object) failure() string {
+	switch {
+	case len(o.Error) > 0 && string(o.Error) != "null":
+		return errorWords(o.Error)
+	case o.Object == "error" || o.Type == "error" || o.Choices == nil && o.Message != "":
+		return withCode(o.Message, "", o.Code)
+	case o.Choices == nil && len(o.Detail) > 0:
+		var s string
+		if json.Unmarshal(o.Detail, &s) == nil {
+			return s
+		}
+		return string(o.Detail)
+	}
+	return ""
+}
+
+func errorWords(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var e struct {
+		Message string          `json:"message"`
+		Type    string          `json:"type"`
+		Code    json.RawMessage `json:"code"`
+	}
+	if json.Unmarshal(raw, &e) != nil || e.Message == "" {
+		return string(raw)
+	}
+	return withCode(e.Message, e.Type, e.Code)
+}
+
+func withCode(message, kind string, code json.RawMessage) string {
+	note := kind
+	if c := string(bytes.Trim(code, `"`)); c != "" && c != "null" {
+		if note != "" {
+			note += ", "
+		}
+		note += "code " + c
+	}
+	if message == "" {
+		message = "error"
+	}
+	if note == "" {
+		return message
+	}
+	return message + " (" + note + ")"
+}
+
+func (u *usage) fill(d *dialect.Delta) {
+	set := func(to *opt.Of[int], v *int) {
+		if v != nil {
+			*to = opt.Some(*v)
+		}
+	}
+	set(&d.Prompt, u.Prompt)
+	set(&d.Completion, u.Completion)
+	set(&d.Reasoning, u.Reasoning)
+	if u.PromptInfo != nil {
+		set(&d.Cached, u.PromptInfo.Cached)
+	}
+	if u.CompletionInfo != nil {
+		set(&d.Reasoning, u.CompletionInfo.Reasoning)
+	}
+}
+
+// fill takes the counts only where usage does not tell them: with cached tokens the prompt is cache_n + prompt_n.
+func (t *timings) fill(d *dialect.Delta) {
+	if t.PromptN != nil && !d.Prompt.Defined() {
+		n := *t.PromptN
+		if t.CacheN != nil {
+			n += *t.CacheN
+		}
+		d.Prompt, d.Native = opt.Some(n), true
+	}
+	if t.PredictedN != nil && !d.Completion.Defined() {
+		d.Completion, d.Native = opt.Some(*t.PredictedN), true
+	}
+	if t.CacheN != nil && !d.Cached.Defined() {
+		d.Cached = opt.Some(*t.CacheN)
+	}
+	d.Server = map[string]float64{}
+	if t.PromptMS != nil {
+		d.Server["server_prefill_ms"] = *t.PromptMS
+	}
+	if t.PredictedMS != nil {
+		d.Server["server_decode_ms"] = *t.PredictedMS
+	}
+}
+
+type field struct {
+	key   string
+	value json.RawMessage
+}
+
+// orderedFields returns the fields of a JSON object in their order.
+func orderedFields(object json.RawMessage) ([]field, error) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	t, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	if t != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	var out []field
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return nil, err
+		}
+		var tight bytes.Buffer
+		if err := json.Compact(&tight, v); err != nil {
+			return nil, err
+		}
+		out = append(out, field{key.(string), tight.Bytes()})
+	}
+	_, err = dec.Token()
+	return out, err
+}
