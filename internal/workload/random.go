@@ -1,0 +1,155 @@
+package workload
+
+import (
+	_ "embed"
+	"iter"
+	"math"
+	"strings"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/rng"
+)
+
+// Random invents prompts of exact lengths that share no prefix.
+type Random struct{}
+
+// Name implements Dataset.
+func (Random) Name() string { return "random" }
+
+// Open implements Dataset.
+func (Random) Open(c Config) (iter.Seq2[bench.Request, error], error) {
+	if c.Spec.Path != "" || c.Spec.Prompt != "" {
+		return nil, fault.New(fault.Usage, "the data set random takes neither a file nor a prompt", "use --dataset text or --dataset jsonl for your own requests")
+	}
+	isl, osl, err := lengths(c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(bench.Request, error) bool) {
+		r := c.stream()
+		offset := c.Maker.Offset(rng.New(c.Seed, "workload/prefix"))
+		for i := 0; ; i++ {
+			n, out := isl.Draw(r), osl.Draw(r)
+			number := offset + i
+			if c.Phase == bench.Warmup {
+				number = offset - 1 - i // the other way, so that warm-up and measured prompts meet last
+			}
+			q := bench.Request{ISL: n, OSL: out}
+			c.Maker.Make(&q, n, number, r)
+			if !yield(q, nil) {
+				return
+			}
+		}
+	}, nil
+}
+
+// lengths reads the laws of a spec.
+func lengths(w bench.Workload) (isl, osl Law, err error) {
+	if isl, err = ParseLaw(w.ISL); err != nil {
+		return nil, nil, err
+	}
+	if osl, err = ParseLaw(w.OSL); err != nil {
+		return nil, nil, err
+	}
+	if isl, err = WithRange(isl, w.RangeRatio); err != nil {
+		return nil, nil, err
+	}
+	if osl, err = WithRange(osl, w.RangeRatio); err != nil {
+		return nil, nil, err
+	}
+	return isl, osl, nil
+}
+
+// Maker makes prompts of a wanted number of tokens, as the server counts them.
+type Maker interface {
+	// Make sets the prompt of q to n tokens. Prompts with different numbers begin differently.
+	Make(q *bench.Request, n, number int, r *rng.Stream)
+	// Offset draws the number of a run's first prompt, so that runs differ from each other.
+	Offset(r *rng.Stream) int
+	// Source says how the length was made sure of.
+	Source() string
+}
+
+// IDs makes prompts of token ids, exact by construction.
+type IDs struct {
+	Low, High int // ids from Low to High-1, all of them ordinary tokens
+	Added     int // tokens that the server adds by itself, such as a begin token
+}
+
+// leading is the number of tokens at the begin of a prompt that spell its number: with 1,024 words, a billion prompts.
+const leading = 3
+
+// digits writes a number in a base, lowest digit first, so that neighbours differ from their first token on, and two prompts
+// begin with the same token only when as many lie between them as there are tokens.
+func digits(number, base int) (d [leading]int) {
+	for i := range d {
+		d[i] = (number%base + base) % base
+		number = (number - d[i]) / base
+	}
+	return d
+}
+
+// Offset implements Maker.
+func (m IDs) Offset(r *rng.Stream) int { return offset(m.High-m.Low, r) }
+
+func offset(base int, r *rng.Stream) int { return r.IntN(base * base * base) }
+
+// Source implements Maker.
+func (m IDs) Source() string { return "token ids" }
+
+// Make implements Maker.
+func (m IDs) Make(q *bench.Request, n, number int, r *rng.Stream) {
+	first := digits(number, m.High-m.Low)
+	q.Tokens = make([]int, max(1, n-m.Added))
+	for i := range q.Tokens {
+		if i < leading {
+			q.Tokens[i] = m.Low + first[i]
+		} else {
+			q.Tokens[i] = m.Low + r.IntN(m.High-m.Low)
+		}
+	}
+}
+
+//go:embed words.txt
+var wordList string
+
+// Words returns the words of which prompts are made: ordinary English words, each one token in the vocabularies of Qwen 3,
+// Llama 3 and Gemma 3, with and without a blank before it.
+func Words() []string { return strings.Fields(wordList) }
+
+// Text makes prompts of words whose number of tokens is known.
+type Text struct {
+	Words    []string
+	PerWord  float64 // tokens a word, on the average; exactly 1 where the words were checked
+	Overhead int     // tokens that the server adds: begin token, chat template
+	How      string  // how that was found out
+}
+
+// Offset implements Maker.
+func (m Text) Offset(r *rng.Stream) int { return offset(len(m.Words), r) }
+
+// Source implements Maker.
+func (m Text) Source() string { return m.How }
+
+// Count returns the number of words for n tokens: at least one.
+func (m Text) Count(n int) int {
+	return max(1, int(math.Round(float64(n-m.Overhead)/m.PerWord)))
+}
+
+// Make implements Maker.
+func (m Text) Make(q *bench.Request, n, number int, r *rng.Stream) {
+	var b strings.Builder
+	first := digits(number, len(m.Words))
+	for i := range m.Count(n) {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if i < leading {
+			b.WriteString(m.Words[first[i]])
+		} else {
+			b.WriteString(m.Words[r.IntN(len(m.Words))])
+		}
+	}
+	q.Prompt = b.String()
+}

@@ -1,0 +1,36 @@
+// Package workload turns a data set and the laws of its lengths into a seeded sequence of requests.
+//
+// It is pure: no clock, no network. The same spec and seed give the same requests, on every machine.
+package workload
+
+import (
+	"iter"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/rng"
+)
+
+// Dataset is a kind of requests.
+type Dataset interface {
+	// Name is the word for --dataset.
+	Name() string
+	// Open checks the configuration and returns the requests of a phase. They go on without end; an error ends them.
+	Open(c Config) (iter.Seq2[bench.Request, error], error)
+}
+
+// Config is what a data set is opened with.
+type Config struct {
+	Spec  bench.Workload
+	Phase string // bench.Warmup gives requests that the measured phase does not have
+	Seed  uint64
+	Maker Maker // makes prompts of a wanted length, for data sets that invent them
+	Chat  bool  // the endpoint takes messages
+}
+
+// stream returns the random numbers of a phase.
+func (c Config) stream() *rng.Stream {
+	if c.Phase == bench.Warmup {
+		return rng.New(c.Seed, "workload/warmup")
+	}
+	return rng.New(c.Seed, "workload")
+}
