@@ -174,6 +174,7 @@ func TestFlush(t *testing.T) {
 		time.Sleep(250 * time.Millisecond)
 		j.Append(record(1))
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if len(f.writes) != 1 || f.writes[0].Sub(start) != 300*time.Millisecond {
 			t.Errorf("written at %v", f.writes)
 		}
