@@ -59,8 +59,9 @@ type ClientReport struct {
 	Connections     int    `json:"connections"`      // opened
 	StaleRetries    int    `json:"stale_retries"`    // calls sent again because a reused connection was closed
 	Reads           int    `json:"reads"`
-	Unstamped       int    `json:"unstamped_reads"` // without a kernel stamp where one was wanted
-	ClockSteps      int    `json:"clock_steps"`     // steps of the wall clock that were noticed
+	Unstamped       int    `json:"unstamped_reads"`   // without a kernel stamp where one was wanted
+	ReadDelayP99    int64  `json:"read_delay_p99_ns"` // from the kernel's stamp to the read
+	ClockSteps      int    `json:"clock_steps"`       // steps of the wall clock that were noticed
 	UnrepairedSteps int    `json:"unrepaired_clock_steps"`
 	JournalBehind   bool   `json:"journal_behind"` // the sender had to wait for storage
 	FileLimit       uint64 `json:"file_limit,omitempty"`

@@ -126,7 +126,9 @@ func (c *conn) once(buf []byte) (n int, at time.Duration, err error) {
 			}
 			at, ok = c.p.clock.at(mono, wall, stamp, notBefore)
 		}
-		if !ok {
+		if ok {
+			c.p.delays.add(mono - at)
+		} else {
 			c.p.unstamped.Add(1)
 		}
 	}

@@ -40,6 +40,7 @@ type Portable struct {
 	h2 []*http.Transport
 
 	connections, stale, reads, unstamped atomic.Int64
+	delays                               delays
 	stampless                            atomic.Bool // some connection had no kernel stamps
 }
 
@@ -197,7 +198,7 @@ func (p *Portable) report() bench.ClientReport {
 		Engine: "portable", Stamp: string(stamp),
 		Connections: int(p.connections.Load()), StaleRetries: int(p.stale.Load()),
 		Reads: int(p.reads.Load()), Unstamped: int(p.unstamped.Load()),
-		ClockSteps: steps, UnrepairedSteps: unrepaired,
+		ReadDelayP99: int64(p.delays.quantile(0.99)), ClockSteps: steps, UnrepairedSteps: unrepaired,
 	}
 }
 

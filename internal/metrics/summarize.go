@@ -1,0 +1,131 @@
+package metrics
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/opt"
+)
+
+// DefaultPercentiles are shown when none are asked for.
+var DefaultPercentiles = []float64{50, 75, 90, 95, 99, 99.9}
+
+// maxErrors is the number of different failures that a summary lists.
+const maxErrors = 20
+
+// Summarize computes the result of a run from its manifest and its records, of all phases and in any order.
+func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
+	x := NewContext(m, records)
+	s := &bench.Summary{Schema: bench.SummarySchema, Requests: x.Counts, Client: m.Client, Flags: map[bench.Flag]int{}}
+	if w, ok := x.window(); ok {
+		s.Window = opt.Some(w)
+	}
+	s.Load = x.loadResult()
+	s.Steady = x.steady()
+	s.Tokens = x.tokenReport()
+	s.Series = x.series()
+	s.Metrics = x.metrics(s.Steady)
+	s.Targets = x.targets()
+	for _, r := range x.Records {
+		for _, f := range r.Flags {
+			s.Flags[f]++
+		}
+	}
+	s.Errors = x.errors()
+	s.Tail = readTail(s)
+	s.Caveats = caveats(x, s)
+	s.Verdict = VerdictOf(s.Caveats)
+	return s
+}
+
+func (x *Context) percentiles() []float64 {
+	p := slices.Clone(x.Spec.Percentiles)
+	if len(p) == 0 {
+		p = slices.Clone(DefaultPercentiles)
+	}
+	slices.Sort(p)
+	return slices.Compact(p)
+}
+
+// metrics computes the table.
+func (x *Context) metrics(steady bench.Steady) bench.Metrics {
+	noInterval := ""
+	if steady.Word == wordUp || steady.Word == wordDown {
+		noInterval = "the latency is " + steady.Word + ", so that another run would differ"
+	}
+	var out bench.Metrics
+	for _, d := range Table() {
+		m := bench.Metric{Key: d.Key}
+		if d.Sample != nil {
+			m.Dist = distribution(x.samples(d), x.percentiles(), noInterval)
+		} else {
+			m.Scalar = &bench.Scalar{Unit: d.Unit}
+			if v, ok := d.Value(x); ok {
+				m.Scalar.Value = opt.Some(v)
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// targets describes each of several targets by itself.
+func (x *Context) targets() []bench.TargetResult {
+	urls := x.Spec.Target.URLs
+	if len(urls) < 2 {
+		return nil
+	}
+	out := make([]bench.TargetResult, len(urls))
+	for i, u := range urls {
+		part := &Context{Manifest: x.Manifest, Spec: x.Spec, Counts: bench.Counts{ByOutcome: map[bench.Outcome]int{}}}
+		for _, r := range x.Records {
+			if r.Target == i {
+				part.Records = append(part.Records, r)
+			}
+		}
+		part.count()
+		t := &out[i]
+		t.URL, t.Sent, t.OK, t.Failed = u, part.Counts.Sent, part.Counts.OK, part.Counts.Failed
+		for _, d := range Table() {
+			switch d.Key {
+			case "ttft_ms":
+				t.TTFT = distribution(part.samples(d), x.percentiles(), "")
+			case "tpot_ms":
+				t.TPOT = distribution(part.samples(d), x.percentiles(), "")
+			case "e2el_ms":
+				t.E2EL = distribution(part.samples(d), x.percentiles(), "")
+			}
+		}
+		// all rates over the window of the whole run
+		if w, ok := x.window(); ok {
+			t.RequestThroughput = opt.Some(float64(part.Counts.OK) / w)
+			if part.outputKnown {
+				t.OutputThroughput = opt.Some(float64(part.okTokens) / w)
+			}
+		}
+	}
+	return out
+}
+
+// errors groups the failures, the most frequent first.
+func (x *Context) errors() []bench.ErrorCount {
+	counts := map[bench.ErrorCount]int{}
+	for _, r := range x.Records {
+		if r.Outcome != bench.OK && r.Error != "" {
+			counts[bench.ErrorCount{Outcome: r.Outcome, Status: r.Status, Text: r.Error}]++
+		}
+	}
+	var out []bench.ErrorCount
+	for e, n := range counts {
+		e.N = n
+		out = append(out, e)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].N != out[j].N {
+			return out[i].N > out[j].N
+		}
+		return out[i].Text < out[j].Text
+	})
+	return out[:min(len(out), maxErrors)]
+}
