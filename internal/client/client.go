@@ -27,7 +27,9 @@ type Engine interface {
 	// Submit hands over a job. Jobs are sent in the order of their due times, those without one in the order of submission and
 	// before the others. Submit prepares the bytes to be sent and never waits.
 	Submit(*Job)
-	// Drain drops every job that has not been sent; each is given to the Sink as dropped. Jobs submitted later are dropped too.
+	// Open opens idle connections to a target ahead of need.
+	Open(target, n int)
+	// Drain drops every job that has not been sent; each is given to the Sink as dropped.
 	Drain()
 	// Cut ends at once what is in flight, as incomplete, and drains.
 	Cut()
@@ -39,10 +41,11 @@ type Engine interface {
 
 // Job is one call, with where and when to send it.
 type Job struct {
-	ID     int // the owner's
+	ID     int
 	Target int
 	Call   wire.Call
 	Due    opt.Of[time.Duration] // not sent before; undefined: as soon as there is a slot
+	Tag    any                   // the owner's
 }
 
 // Sink takes what comes back. Part and Done of one job come in order, those of different jobs from several goroutines at once.
@@ -82,6 +85,9 @@ type Options struct {
 
 // DefaultSpin is the polling time before a due time: a wake-up from sleep is 21-80 us late here, one from Go's timers 1 ms.
 const DefaultSpin = 100 * time.Microsecond
+
+// NeverSent is the cause of a job that was dropped while it waited to be sent.
+const NeverSent = "never sent"
 
 // Limits of one exchange.
 const (

@@ -74,7 +74,7 @@ func appendRequest(b []byte, t Target, call *wire.Call, agent string, closeAfter
 
 // drop tells that the job was never sent.
 func (ex *exchange) drop() {
-	ex.tr.Fail, ex.tr.Cause = wire.FailDropped, "never sent"
+	ex.tr.Fail, ex.tr.Cause = wire.FailDropped, NeverSent
 	ex.p.o.Sink.Done(ex.job, ex.tr)
 }
 

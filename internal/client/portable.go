@@ -77,7 +77,7 @@ func NewPortable(o Options) *Portable {
 	return p
 }
 
-// Open opens n idle connections to a target ahead of need.
+// Open implements Engine.
 func (p *Portable) Open(target, n int) {
 	if p.o.HTTP2 {
 		return // net/http opens them

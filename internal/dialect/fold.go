@@ -17,6 +17,9 @@ import (
 
 // Fold turns a transcript into a record, in one piece or part by part. It is used by one goroutine at a time.
 type Fold struct {
+	// Watch sees each event of a stream as it is folded, when not nil. What it points to is valid only during the call.
+	Watch func(Seen)
+
 	d   Dialect
 	ep  Endpoint
 	req *bench.Request
@@ -28,6 +31,7 @@ type Fold struct {
 	form   form
 	whole  []byte // the body, when it is no stream
 	read   int    // number of the last read
+	at     time.Duration
 	delta  Delta
 
 	rec     bench.Record
@@ -50,6 +54,15 @@ type Fold struct {
 	toolIDs []int
 	text    []byte
 	thought []byte
+}
+
+// Seen is one event of a stream, with what was made of it.
+type Seen struct {
+	At     time.Duration // since the epoch
+	Read   int           // number of the read that completed it
+	Event  wire.Event
+	Delta  *Delta
+	Output bool // it counts as an output event
 }
 
 // form is how a body is to be read.
@@ -108,12 +121,10 @@ func (f *Fold) End(tr *wire.Transcript) bench.Record {
 	if err := f.body.Close(f.piece); err != nil && f.fault == nil && !errors.Is(err, wire.ErrCut) {
 		f.fault = err
 	}
-	if f.framer != nil && f.fault == nil {
-		end := tr.Ended.Or(0)
-		if n := len(tr.Marks); n > 0 {
-			end = tr.Marks[n-1].At
-		}
-		f.framer.Close(f.event(end, f.read))
+	if f.framer != nil && f.fault == nil && tr.Fail == "" {
+		// a last event without its line end counts when it is whole; half of one only tells that the stream was cut off
+		f.framer.Close(f.event(f.at, f.read))
+		f.fault = nil
 	}
 	f.basics(tr)
 	f.outcome(tr)
@@ -126,7 +137,7 @@ func (f *Fold) End(tr *wire.Transcript) bench.Record {
 
 // piece takes a run of body bytes.
 func (f *Fold) piece(p wire.Piece) error {
-	f.read = p.Read
+	f.read, f.at = p.Read, p.At
 	if f.form == formUnknown {
 		f.whole = append(f.whole, p.Bytes...)
 		if f.form = f.decideForm(f.whole); f.form == formUnknown {
@@ -194,7 +205,11 @@ func (f *Fold) event(at time.Duration, read int) func(wire.Event) {
 			f.fault = err
 			return
 		}
+		before := len(f.events)
 		f.take(&f.delta, at, read)
+		if f.Watch != nil {
+			f.Watch(Seen{At: at, Read: read, Event: ev, Delta: &f.delta, Output: len(f.events) > before})
+		}
 	}
 }
 

@@ -172,7 +172,7 @@ func caveats(x *Context, s *bench.Summary) []bench.Caveat {
 		r.find(x, s, func(metric, format string, args ...any) {
 			remedy := r.remedy
 			if r.code == "few_samples" {
-				remedy = fmt.Sprintf(r.remedy, moreRequests(x, metric))
+				remedy = fmt.Sprintf(r.remedy, moreRequests(x, s, metric))
 			}
 			out = append(out, bench.Caveat{Code: r.code, Severity: r.severity, Metric: metric, Remedy: remedy, Text: fmt.Sprintf(format, args...)})
 		})
@@ -268,13 +268,14 @@ func findFewSamples(x *Context, s *bench.Summary, say func(string, string, ...an
 	}
 }
 
-// moreRequests is how many requests would give a percentile its samples.
-func moreRequests(x *Context, metric string) int {
-	_, key, _ := strings.Cut(metric, ".")
+// moreRequests is how many requests would give a percentile its samples, at the correlation of this run.
+func moreRequests(x *Context, s *bench.Summary, metric string) int {
+	key, percentile, _ := strings.Cut(metric, ".")
+	d := s.Metrics.Dist(key)
 	for _, p := range x.percentiles() {
-		if bench.PercentileKey(p) == key {
-			need := float64(samplesNeeded(p)) * 1.05
-			return int(math.Ceil(need/50) * 50)
+		if bench.PercentileKey(p) == percentile && d != nil && d.NEff.Or(0) > 0 {
+			need := float64(samplesNeeded(p)) * float64(s.Requests.OK) / d.NEff.Or(1)
+			return int(math.Ceil(need*1.05/50) * 50)
 		}
 	}
 	return 0

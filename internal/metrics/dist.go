@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/stats"
@@ -74,9 +76,26 @@ func distribution(series []float64, percentiles []float64, noInterval string) *b
 		}
 		if len(d.CI) == 0 {
 			d.CIMethod = "none: neighbours are correlated, and the run is too short for sections"
+			if lo, hi, ok := effectiveMeanCI(mean, d.SD.Or(0), neff); ok {
+				d.CI["mean"] = [2]float64{lo, hi}
+				d.CIMethod = fmt.Sprintf("t with %.0f effective samples: neighbours are correlated, and the run is too short for sections", neff)
+			}
 		}
 	}
 	return d
+}
+
+// leastEffective samples give an interval of the mean that is not too wide to say anything.
+const leastEffective = 5
+
+// effectiveMeanCI is the t-interval of a mean with the effective number of samples in place of their number.
+func effectiveMeanCI(mean, sd, neff float64) (lo, hi float64, ok bool) {
+	if neff < leastEffective {
+		return 0, 0, false
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: neff - 1}.Quantile(1 - (1-confidence)/2)
+	half := t * sd / math.Sqrt(neff)
+	return mean - half, mean + half, true
 }
 
 // samples collects the samples of a metric, in the order of sending.

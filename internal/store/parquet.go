@@ -55,7 +55,7 @@ const rowGroup = 100_000
 // WriteParquet writes the records as a Parquet file, in row groups.
 func (d *Dir) WriteParquet(records iter.Seq2[bench.Record, error]) error {
 	return d.writeVia(ParquetFile, func(out io.Writer) error {
-		w := parquet.NewGenericWriter[parquetRow](out, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowGroup))
+		w := parquet.NewGenericWriter[parquetRow](out, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowGroup))
 		for r, err := range records {
 			if err != nil {
 				return err

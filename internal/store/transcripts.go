@@ -38,6 +38,9 @@ type Kept struct {
 	Fail    wire.Fail             `json:"fail,omitempty"`
 	Cause   string                `json:"cause,omitempty"`
 
+	Conversation int `json:"conversation"`
+	Turn         int `json:"turn"`
+
 	ISLAsked int   `json:"isl_asked,omitempty"`
 	OSLAsked int   `json:"osl_asked,omitempty"`
 	Tokens   []int `json:"input_ids,omitempty"`

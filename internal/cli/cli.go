@@ -1,0 +1,156 @@
+// Package cli is the command line: one file a command, from flags to what is printed.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/prony-bench/prony/internal/catalog"
+	"github.com/prony-bench/prony/internal/fault"
+)
+
+// System is what a command needs of the process.
+type System struct {
+	Args    []string // without the program's name
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Getenv  func(string) string
+	Signals func() (<-chan os.Signal, func()) // of SIGINT, SIGTERM and SIGHUP, and how to stop listening
+	Self    string                            // path of this executable, for a child process
+	Version string
+}
+
+// app is the program while it runs.
+type app struct {
+	System
+	code fault.Code // of a command that ended without an error
+}
+
+// Main runs a command and returns the exit code.
+func Main(ctx context.Context, sys System) int {
+	a := &app{System: sys}
+	root := a.root()
+	root.SetArgs(sys.Args)
+	root.SetIn(sys.Stdin)
+	root.SetOut(sys.Stdout)
+	root.SetErr(sys.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return int(a.code)
+	}
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		err = usageError(root, sys.Args, err)
+	}
+	a.printFault(err)
+	return int(fault.CodeOf(err))
+}
+
+// printFault writes one line with the cause and one with the hint.
+func (a *app) printFault(err error) {
+	fmt.Fprintf(a.Stderr, "prony: error: %s\n", oneLine(err.Error()))
+	if hint := fault.HintOf(err); hint != "" {
+		fmt.Fprintf(a.Stderr, "prony: hint: %s\n", oneLine(hint))
+	}
+}
+
+// say writes a line of talk.
+func (a *app) say(line string) { fmt.Fprintln(a.Stderr, "prony: "+oneLine(line)) }
+
+// oneLine keeps a message to one line, without control characters: servers' words are in it.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
+			return -1
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "prony",
+		Short: "Benchmark LLM inference servers, and prove the numbers",
+		Long: `prony loads an LLM inference server (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, anything OpenAI-like), measures TTFT, ITL, TPOT,
+E2E latency, throughput and goodput, and says how far the measurement can be trusted.
+
+Exit codes: 0 fine, 1 internal or disk full, 2 usage, 3 a gate was missed, 4 not comparable, 5 the run is void, 6 the target cannot
+be used, 130 interrupted.`,
+		Example: `  prony demo
+  prony run --url http://127.0.0.1:8000
+  prony run --url http://127.0.0.1:8000 --request-rate 10 --num-requests 500 --isl 1024 --osl 128 --goodput "ttft:500 tpot:50"`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetGlobalNormalizationFunc(normalizeFlag)
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.envCommand(), a.schemaCommand(), a.versionCommand())
+	return root
+}
+
+// flagAliases are spellings of other tools.
+var flagAliases = map[string]string{
+	"base-url": "url", "dataset-name": "dataset", "num-warmups": "warmup-requests", "metric-percentiles": "percentiles",
+	"random-input-len": "isl", "random-output-len": "osl", "num-prompts": "num-requests", "request-count": "num-requests",
+	"random-range-ratio": "range-ratio",
+}
+
+func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if to, ok := flagAliases[name]; ok {
+		name = to
+	}
+	return pflag.NormalizedName(name)
+}
+
+// usageError gives an error of the flag parser its exit code and a hint.
+func usageError(root *cobra.Command, args []string, err error) error {
+	text := err.Error()
+	cmd, _, ferr := root.Find(args)
+	if ferr != nil || cmd == nil {
+		cmd = root
+	}
+	hint := "see `" + cmd.CommandPath() + " --help`"
+	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		for alias := range flagAliases {
+			names = append(names, alias)
+		}
+		text += catalog.DidYouMean(name, names)
+	}
+	if strings.HasPrefix(text, "unknown command") {
+		text, _, _ = strings.Cut(text, "\n")
+		var names []string
+		for _, c := range root.Commands() {
+			names = append(names, c.Name())
+		}
+		if len(args) > 0 {
+			text += catalog.DidYouMean(args[0], names)
+		}
+	}
+	return fault.New(fault.Usage, text, hint)
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Example: "  prony version",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintf(a.Stdout, "prony %s (%s, %s/%s)\n", a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/builtin"
+	"github.com/prony-bench/prony/internal/client"
+	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/run"
+	"github.com/prony-bench/prony/internal/store"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	var dry, asJSON, quiet bool
+	cmd := &cobra.Command{
+		Use:   "run --url URL",
+		Short: "Send one workload at one load to one server, and measure it",
+		Long: `run sends requests to a server, measures each, and prints what the numbers are and how far they can be trusted.
+
+The load is a closed loop (--concurrency N) or an open loop (--request-rate R, arrivals by --burstiness, optionally under
+--max-concurrency). Everything is kept in a run directory: manifest.json (every condition), requests.jsonl (one line a request),
+summary.json, requests.parquet, report.html and report.md.
+
+Flags that vLLM's bench has too mean the same here and are marked (vLLM).`,
+		Example: `  prony run --url http://127.0.0.1:8000
+  prony run --url http://127.0.0.1:8000 --concurrency 16 --num-requests 500 --isl 1024 --osl 128
+  prony run --url http://127.0.0.1:8000 --request-rate 10 --duration 2m --isl lognormal:800,400 --osl truncnormal:200,50,16,400
+  prony run --url http://127.0.0.1:8000 --request-rate 10 --goodput "ttft:500 tpot:50" --warmup-requests 20
+  prony run --url http://127.0.0.1:8000 --dataset jsonl --dataset-path prompts.jsonl --keep-text
+  prony run --url http://127.0.0.1:8000 --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			spec, err := f.spec(newSeed)
+			if err != nil {
+				return err
+			}
+			j := &runJob{spec: spec, out: f.out, json: asJSON, quiet: quiet, dry: dry, command: redact(append([]string{"prony"}, a.Args...))}
+			if j.deps, err = a.runDeps(&f); err != nil {
+				return err
+			}
+			if quiet {
+				j.deps.Say = nil
+			}
+			return a.carryOut(cmd.Context(), j)
+		},
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent, how long it takes and how large the journal gets; nobody is contacted")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON in place of the tables")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress and no remarks on stderr")
+	return cmd
+}
+
+// newSeed draws the seed of a run that gives none. It stays below 2^53, so that every JSON reader keeps it exactly.
+func newSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.NativeEndian.Uint64(b[:]) >> 11
+}
+
+// runDeps gathers what a run needs besides its spec, secrets included.
+func (a *app) runDeps(f *runFlags) (run.Deps, error) {
+	d := run.Deps{Dialects: builtin.Dialects(), Datasets: builtin.Datasets(), Spin: client.DefaultSpin, WaitReady: time.Duration(f.waitReady),
+		Version: a.Version, Command: redact(append([]string{"prony"}, a.Args...)), Say: a.say}
+	if runtime.GOOS != "linux" {
+		d.Spin = 0
+	}
+	fields, err := parseHeaders(f.headers)
+	if err != nil {
+		return d, err
+	}
+	key := f.apiKey
+	for _, name := range []string{"PRONY_API_KEY", "OPENAI_API_KEY"} {
+		if key == "" {
+			key = a.Getenv(name)
+		}
+	}
+	if key = strings.TrimSpace(key); key != "" {
+		if strings.ContainsAny(key, "\r\n") {
+			return d, fault.New(fault.Usage, "the API key holds a line end", "")
+		}
+		d.Header = append(d.Header, wire.Field{Name: "Authorization", Value: "Bearer " + key})
+	}
+	d.Header = append(d.Header, fields...)
+	return d, nil
+}
+
+// runJob is a run as a command asks for it.
+type runJob struct {
+	spec             bench.Spec
+	deps             run.Deps
+	out              string
+	command          []string
+	json, quiet, dry bool
+	definitions      bool   // print what each metric means
+	next             string // the command to try next; "" = decide by the result
+}
+
+// carryOut prepares and executes a run, and prints its result.
+func (a *app) carryOut(ctx context.Context, j *runJob) error {
+	tuneRuntime()
+	signals := a.watchSignals()
+	defer signals.stop()
+	prepare, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals.interrupt:
+			cancel()
+		case <-prepare.Done():
+		}
+	}()
+	j.spec.Target.HasKey = hasKey(j.deps.Header)
+	j.deps.Command = j.command
+	plan, err := run.Prepare(prepare, j.spec, j.deps, j.dry)
+	if err != nil {
+		if prepare.Err() != nil && ctx.Err() == nil {
+			return fault.New(fault.Interrupted, "interrupted before the first request", "")
+		}
+		return err
+	}
+	if j.dry {
+		return a.showPlan(plan, j)
+	}
+	if plan.Spec.Label == "" {
+		plan.Spec.Label = plan.Spec.Target.Model
+	}
+	path := j.out
+	if path == "" {
+		path = freePath(store.DefaultPath(time.Now(), plan.Spec.Label))
+	}
+	if !j.quiet && !j.json {
+		a.sayPlan(plan)
+	}
+	view := a.newProgressView(plan, j.quiet)
+	res, err := run.Execute(ctx, plan, path, run.Control{Interrupt: signals.interrupt, Kill: signals.kill, Progress: view.show})
+	view.done()
+	if res == nil {
+		return err
+	}
+	rerr := a.writeReports(res)
+	if perr := a.printResult(res, j); err == nil {
+		err = perr
+	}
+	if err = errors.Join(err, rerr); err != nil {
+		return first(err)
+	}
+	if res.Unusable != nil && res.Manifest.State != bench.Interrupted {
+		return res.Unusable
+	}
+	a.code = res.ExitCode()
+	return nil
+}
+
+// first returns the first of several joined errors.
+func first(err error) error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok && len(j.Unwrap()) > 0 {
+		return j.Unwrap()[0]
+	}
+	return err
+}
+
+func hasKey(header []wire.Field) bool {
+	for _, f := range header {
+		if strings.EqualFold(f.Name, "authorization") || strings.EqualFold(f.Name, "x-api-key") || strings.EqualFold(f.Name, "api-key") {
+			return true
+		}
+	}
+	return false
+}
+
+// freePath adds a number to a default path that is taken: two runs may begin in one second.
+func freePath(path string) string {
+	for i, p := 2, path; ; i++ {
+		if _, err := os.Stat(p); err != nil {
+			return p
+		}
+		p = fmt.Sprintf("%s-%d", path, i)
+	}
+}
+
+// tuneRuntime gives the client's thread a processor of its own, and lets garbage wait: a collection delays reads.
+func tuneRuntime() {
+	runtime.GOMAXPROCS(runtime.NumCPU() + 1)
+	debug.SetGCPercent(400)
+}
+
+// signals are the wishes of a person to end the run.
+type signals struct {
+	interrupt, kill chan struct{}
+	stop            func()
+}
+
+// watchSignals turns the first signal into an interrupt, the second into a kill.
+func (a *app) watchSignals() *signals {
+	s := &signals{interrupt: make(chan struct{}), kill: make(chan struct{})}
+	in, stopListening := a.Signals()
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		for n := 0; n < 2; n++ {
+			select {
+			case <-in:
+			case <-done:
+				return
+			}
+			if n == 0 {
+				a.say("interrupted: what is in flight may end; once more to end at once")
+				close(s.interrupt)
+			} else {
+				close(s.kill)
+			}
+		}
+	}()
+	s.stop = func() {
+		stopListening()
+		close(done)
+		<-gone
+	}
+	return s
+}

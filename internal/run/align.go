@@ -1,0 +1,223 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/client"
+	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/rng"
+	"github.com/prony-bench/prony/internal/workload"
+)
+
+// Ranges of token ids that are ordinary text in every vocabulary at hand: special tokens and single bytes lie below or at the end.
+const (
+	lowID      = 1000
+	highID     = 20_000
+	probeIDs   = 32
+	fewWords   = 16
+	leastWords = 64
+	// probeTimeout bounds one probe: a prompt of a thousand tokens, on a slow machine with a busy server.
+	probeTimeout = 2 * time.Minute
+)
+
+// makePrompts finds out how to make prompts of a wanted length, as the first server counts them: by token ids where the endpoint
+// takes them, by text aligned through /tokenize, or by text aligned through two or three probes with one output token each.
+func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
+	if p.Spec.Workload.Dataset != "random" {
+		return nil
+	}
+	if offline {
+		p.setMaker(workload.Text{Words: workload.Words(), PerWord: 1, How: "estimate: one word is one token (no server was asked)"})
+		return nil
+	}
+	t := &p.Targets[0]
+	if p.Endpoint.Can.IDsIn || p.Endpoint.Name == "completions" && p.Dialect.Name() == "openai" {
+		if m, ok := p.alignIDs(ctx, t); ok {
+			p.setMaker(m)
+			return nil
+		}
+	}
+	chat := p.Endpoint.Name == "chat"
+	if m, ok := p.alignText(func(words []string) (int, bool) {
+		return p.prober(t).Count(ctx, p.Spec.Target.Model, strings.Join(words, " "), chat)
+	}, "/tokenize", true); ok {
+		p.setMaker(m)
+		return nil
+	}
+	var failed error
+	m, ok := p.alignText(func(words []string) (int, bool) {
+		n, err := p.probe(ctx, t, &bench.Request{Prompt: strings.Join(words, " ")})
+		if err != nil {
+			failed = err
+		}
+		return n, err == nil && n > 0
+	}, "prompt_tokens of probes", false)
+	if failed != nil {
+		return failed
+	}
+	if !ok {
+		m = workload.Text{Words: workload.Words(), PerWord: 1, How: "estimate: one word is one token (the server tells no count)"}
+	}
+	p.setMaker(m)
+	return nil
+}
+
+func (p *Plan) setMaker(m workload.Maker) {
+	p.Maker = m
+	p.Spec.Workload.PromptSource = m.Source()
+}
+
+// alignIDs tries a prompt of token ids. The server may add a begin token of its own.
+func (p *Plan) alignIDs(ctx context.Context, t *client.Target) (workload.Maker, bool) {
+	m := workload.IDs{Low: lowID, High: highID}
+	if v := p.Sheet.Engines[0].Vocab; v > 0 {
+		m.High = min(m.High, v*9/10)
+		m.Low = min(m.Low, m.High/2)
+	}
+	var q bench.Request
+	m.Make(&q, probeIDs, 0, rng.New(p.Spec.Seed, "workload/probe"))
+	n, err := p.probe(ctx, t, &q)
+	if err != nil || n < probeIDs || n > probeIDs+2 {
+		return nil, false
+	}
+	m.Added = n - probeIDs
+	return m, true
+}
+
+// alignText finds out how many tokens the server adds, and how many a word has. Where counting is cheap, words that are not one
+// token are left out.
+func (p *Plan) alignText(count func([]string) (int, bool), how string, cheap bool) (workload.Text, bool) {
+	words := workload.Words()
+	if limit := p.Sheet.Engines[0].MaxLen; limit > 0 {
+		words = words[:max(leastWords, min(len(words), limit/2))]
+	}
+	few, ok := count(words[:fewWords])
+	if !ok {
+		return workload.Text{}, false
+	}
+	all, ok := count(words)
+	if !ok {
+		return workload.Text{}, false
+	}
+	m := workload.Text{Words: words, PerWord: float64(all-few) / float64(len(words)-fewWords)}
+	exact := func(own int, note string) workload.Text {
+		m.PerWord, m.Overhead = 1, own
+		m.How = fmt.Sprintf("text, aligned by %s (%d tokens of the server's own%s)", how, own, note)
+		return m
+	}
+	if m.PerWord == 1 && few >= fewWords {
+		return exact(few-fewWords, ""), true
+	}
+	if cheap {
+		if own, ok := overhead(words, count); ok {
+			if kept := singles(words, own, count); len(kept) >= leastWords {
+				m.Words = kept
+				return exact(own, fmt.Sprintf("; %d of %d words", len(kept), len(words))), true
+			}
+		}
+	}
+	if m.PerWord <= 0 {
+		return workload.Text{}, false
+	}
+	m.Overhead = max(0, few-int(float64(fewWords)*m.PerWord+0.5))
+	m.How = fmt.Sprintf("estimate: text, %.3g tokens a word by %s", m.PerWord, how)
+	return m, true
+}
+
+// overhead finds the tokens that the server adds, by a word that is one token: twice the word is one token more.
+func overhead(words []string, count func([]string) (int, bool)) (int, bool) {
+	for _, w := range words[:fewWords] {
+		once, ok := count([]string{w})
+		twice, ok2 := count([]string{w, w})
+		if !ok || !ok2 {
+			return 0, false
+		}
+		if twice == once+1 && once >= 1 {
+			return once - 1, true
+		}
+	}
+	return 0, false
+}
+
+// singles returns the words that are one token each: a run of words whose count is their number is good as a whole, else it is halved.
+func singles(words []string, overhead int, count func([]string) (int, bool)) (kept []string) {
+	n, ok := count(words)
+	switch {
+	case !ok:
+		return nil
+	case n == len(words)+overhead:
+		return words
+	case len(words) == 1:
+		return nil
+	}
+	half := len(words) / 2
+	return append(singles(words[:half:half], overhead, count), singles(words[half:], overhead, count)...)
+}
+
+// probe sends one request with a single output token and returns the server's count of its prompt.
+func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (int, error) {
+	q.OSL = 1
+	o := p.Options
+	o.Stream, o.ForceLength = false, false
+	o.Sampling = bench.Sampling{}
+	call, err := p.Dialect.Encode(p.Endpoint, q, &o)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	status, body, err := p.prober(t).Post(ctx, call.Path, call.Body)
+	if err != nil {
+		return 0, fault.Wrap(fault.Target, err, "probe of the prompt length", "")
+	}
+	var d dialect.Delta
+	derr := p.Dialect.Decoder(p.Endpoint).Body(body, &d)
+	if status != http.StatusOK {
+		return 0, p.unusable(status, body, d.Error)
+	}
+	if derr != nil || d.Error != "" {
+		return 0, fault.New(fault.Target, fmt.Sprintf("%s answers no completion: %s", t.Join(call.Path), firstWords(d.Error, derr)), "is it the right --url and --endpoint?")
+	}
+	return d.Prompt.Or(0), nil
+}
+
+func firstWords(words string, err error) string {
+	if words != "" {
+		return words
+	}
+	return err.Error()
+}
+
+// unusable explains a status that every request would meet.
+func (p *Plan) unusable(status int, body []byte, words string) error {
+	if words == "" {
+		if words = strings.Join(strings.Fields(string(body)), " "); len(words) > 200 {
+			words = words[:200] + "..."
+		}
+	}
+	return unusableFault(p.Targets[0].Join(p.Endpoint.Path), status, words)
+}
+
+func unusableFault(url string, status int, words string) error {
+	if words == "" {
+		words = http.StatusText(status)
+	}
+	hint := "the server's words say what it does not take: check --model, --endpoint and --extra-body"
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		hint = "give a key with --api-key, or in PRONY_API_KEY"
+	case status == http.StatusNotFound && strings.Contains(strings.ToLower(words), "model"):
+		hint = "choose a model that the server has with --model; GET /v1/models lists them"
+	case status == http.StatusNotFound:
+		hint = "check the path: --url is the base, such as http://host:8000, and --endpoint what is asked there"
+	case strings.Contains(words, "stream_options"):
+		hint = "leave it out with --no-usage; token counts are then estimates"
+	}
+	return fault.New(fault.Target, fmt.Sprintf("%s answers %d: %s", url, status, words), hint)
+}

@@ -1,0 +1,161 @@
+package run
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/client"
+	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/store"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// task is a request on its way through the run.
+type task struct {
+	req   bench.Request
+	job   client.Job
+	load  bench.Load
+	fold  *dialect.Fold
+	bytes int          // raw bytes folded so far
+	reads []store.Read // kept so far, with --keep-transcripts
+	ended func(*bench.Record)
+}
+
+// collector folds what the client hands over into records and gives them to the journal. Folding runs on goroutines of its own, so
+// that it delays no read; the parts of one job stay in order, since a job belongs to one of them.
+type collector struct {
+	journal     *store.Journal
+	transcripts *store.Transcripts
+	keepEvents  bool
+	queues      []chan item
+	wg          sync.WaitGroup
+	behind      atomic.Bool // the client had to wait for this collector or for storage
+}
+
+type item struct {
+	t    *task
+	part wire.Part
+	tr   *wire.Transcript // the end of the job, when not nil
+}
+
+// Bounds of the collector: what the folding goroutines may be behind. 4,096 parts or ends are a fraction of a second.
+const (
+	foldWorkers = 2
+	foldQueue   = 4096
+)
+
+func newCollector(j *store.Journal, t *store.Transcripts, keepEvents bool) *collector {
+	c := &collector{journal: j, transcripts: t, keepEvents: keepEvents}
+	for range foldWorkers {
+		q := make(chan item, foldQueue)
+		c.queues = append(c.queues, q)
+		c.wg.Go(func() {
+			for it := range q {
+				c.take(it)
+			}
+		})
+	}
+	return c
+}
+
+// Part implements client.Sink.
+func (c *collector) Part(j *client.Job, p wire.Part) { c.put(j, item{t: j.Tag.(*task), part: p}) }
+
+// Done implements client.Sink.
+func (c *collector) Done(j *client.Job, tr *wire.Transcript) {
+	c.put(j, item{t: j.Tag.(*task), tr: tr})
+}
+
+func (c *collector) put(j *client.Job, it item) {
+	q := c.queues[j.ID%len(c.queues)]
+	select {
+	case q <- it:
+	default:
+		c.behind.Store(true)
+		q <- it
+	}
+}
+
+// close waits until everything is folded. No Part or Done may follow.
+func (c *collector) close() {
+	for _, q := range c.queues {
+		close(q)
+	}
+	c.wg.Wait()
+}
+
+func (c *collector) take(it item) {
+	t := it.t
+	if it.tr == nil {
+		c.keepReads(t, it.part.Raw, it.part.Marks)
+		t.fold.Feed(it.part)
+		return
+	}
+	c.keepReads(t, it.tr.Raw, it.tr.Marks)
+	r := t.fold.End(it.tr)
+	t.moments(&r)
+	if c.transcripts != nil && r.Outcome != bench.Dropped {
+		c.transcripts.Append(t.kept(it.tr, &r))
+	}
+	if !c.keepEvents {
+		r.Events, r.EventTokens, r.EventChoice = nil, nil, nil
+	}
+	t.ended(&r)
+}
+
+// write gives a record to the journal.
+func (c *collector) write(r *bench.Record) {
+	if c.journal.Append(*r) {
+		c.behind.Store(true)
+	}
+}
+
+// moments sets when the request was due: by the schedule, or with rate inf when it could first be sent.
+func (t *task) moments(r *bench.Record) {
+	switch {
+	case t.load.Paced():
+		r.Due = t.job.Due
+	case t.load.Shape == bench.Inf:
+		if r.Due = r.Slot; !r.Due.Defined() {
+			r.Due = t.job.Due
+		}
+	}
+}
+
+func (c *collector) keepReads(t *task, raw []byte, marks []wire.Mark) {
+	if c.transcripts != nil {
+		t.reads = append(t.reads, store.ReadsOf(raw, marks, t.bytes)...)
+	}
+	t.bytes += len(raw)
+}
+
+func (t *task) kept(tr *wire.Transcript, r *bench.Record) *store.Kept {
+	return &store.Kept{ID: r.ID, Phase: r.Phase, Target: tr.Target, Due: r.Due, Slot: tr.Slot, Sent: tr.Sent, HeadAt: tr.HeadAt, Ended: tr.Ended,
+		Connect: tr.Connect, TLS: tr.TLS, Reused: tr.Reused, Retried: tr.Retried, Stamp: tr.Stamp, Fail: tr.Fail, Cause: tr.Cause,
+		Conversation: t.req.Conversation, Turn: t.req.Turn, ISLAsked: t.req.ISL, OSLAsked: t.req.OSL, Tokens: t.req.Tokens, Framed: tr.Framed, Status: tr.Status, Header: tr.Header, Reads: t.reads}
+}
+
+// Refold folds kept transcripts again, with the dialects of today. Records of requests that were never sent are taken over.
+func Refold(d *store.Dir, m *bench.Manifest, dl dialect.Dialect, ep dialect.Endpoint) ([]bench.Record, error) {
+	o := &dialect.Options{Stream: m.Spec.Target.Stream, ForceLength: m.Spec.Workload.ForceLength, KeepText: m.Spec.Keep.Text}
+	var out []bench.Record
+	for k, err := range d.Kept() {
+		if err != nil {
+			return nil, err
+		}
+		req := &bench.Request{ID: k.ID, Phase: k.Phase, Conversation: k.Conversation, Turn: k.Turn, ISL: k.ISLAsked, OSL: k.OSLAsked, Tokens: k.Tokens}
+		r := dialect.NewFold(dl, ep, req, o).End(k.Transcript())
+		r.Due = k.Due
+		out = append(out, r)
+	}
+	for r, err := range d.Records() {
+		if err != nil {
+			return nil, err
+		}
+		if r.Outcome == bench.Dropped {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}

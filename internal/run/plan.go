@@ -1,0 +1,323 @@
+// Package run carries out one workload at one load against one target: the whole line.
+package run
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/catalog"
+	"github.com/prony-bench/prony/internal/client"
+	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/discover"
+	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/schedule"
+	"github.com/prony-bench/prony/internal/telemetry"
+	"github.com/prony-bench/prony/internal/wire"
+	"github.com/prony-bench/prony/internal/workload"
+)
+
+// Deps are what a run needs from outside.
+type Deps struct {
+	Dialects catalog.Catalog[dialect.Dialect]
+	Datasets catalog.Catalog[workload.Dataset]
+
+	Header    []wire.Field  // authorisation and the user's own; never stored
+	TLS       *tls.Config   // nil = the system's roots
+	Spin      time.Duration // client.DefaultSpin, or 0 in virtual time
+	WaitReady time.Duration // how long to wait for the server to come up
+
+	// Dial replaces the network, nil = TCP. Then no name is resolved and no GPU is asked about.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	Version string   // of this program
+	Command []string // that started it, without secrets
+
+	// Say takes one line for the person who waits.
+	Say func(line string)
+}
+
+func (d *Deps) say(format string, args ...any) {
+	if d.Say != nil {
+		d.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Plan is a run that is ready to begin: every name resolved, every choice made.
+type Plan struct {
+	Spec     bench.Spec
+	Sheet    bench.Sheet
+	Targets  []client.Target
+	Dialect  dialect.Dialect
+	Endpoint dialect.Endpoint
+	Options  dialect.Options
+	Maker    workload.Maker // nil where the data set brings its prompts
+
+	dataset workload.Dataset
+	deps    Deps
+}
+
+// Prepare resolves the targets, asks the first one who it is, and finds out how long its prompts must be. Offline asks nobody:
+// what is then not known is an estimate.
+func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
+	p := &Plan{Spec: spec, deps: deps}
+	if err := p.parse(); err != nil {
+		return nil, err
+	}
+	if !offline {
+		if err := p.reach(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.choose(offline); err != nil {
+		return nil, err
+	}
+	if err := p.makePrompts(ctx, offline); err != nil {
+		return nil, err
+	}
+	// what the data set and the load refuse, they refuse before anything is sent
+	if _, err := p.dataset.Open(p.config(bench.Measure)); err != nil {
+		return nil, err
+	}
+	for _, ph := range p.Spec.Phases {
+		if ph.Load.Paced() {
+			if _, err := schedule.Of(ph.Load); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := p.checkFileLimit(); err != nil {
+		return nil, err
+	}
+	p.Sheet.Taken = time.Now()
+	p.Sheet.Host = telemetry.HostSheet(ctx)
+	if deps.Dial == nil && !offline {
+		p.Sheet.GPUs, p.Sheet.GPUNote = telemetry.GPUSheet(ctx)
+	}
+	return p, nil
+}
+
+func (p *Plan) parse() error {
+	for _, u := range p.Spec.Target.URLs {
+		t, err := client.ParseTarget(u)
+		if err != nil {
+			return err
+		}
+		p.Targets = append(p.Targets, t)
+	}
+	if len(p.Targets) == 0 {
+		return fault.New(fault.Usage, "no target is given", "give one with --url http://127.0.0.1:8000")
+	}
+	d, err := p.deps.Datasets.Get(p.Spec.Workload.Dataset)
+	if err != nil {
+		return fault.Wrap(fault.Usage, err, "--dataset", "")
+	}
+	p.dataset = d
+	if e := p.Spec.Target.Engine; e != "auto" {
+		if _, err := p.deps.Dialects.Get(e); err != nil {
+			return fault.Wrap(fault.Usage, err, "--engine", "auto finds the engine by itself")
+		}
+	}
+	return nil
+}
+
+// reach resolves every target and asks who it is.
+func (p *Plan) reach(ctx context.Context) error {
+	for i := range p.Targets {
+		t := &p.Targets[i]
+		if p.deps.WaitReady > 0 {
+			if err := p.waitReady(ctx, t); err != nil {
+				return err
+			}
+		}
+		var addrs []string
+		if p.deps.Dial == nil {
+			timeout := p.Spec.Client.ConnectTimeout
+			if timeout == 0 {
+				timeout = 10 * time.Second
+			}
+			var err error
+			if addrs, _, err = t.Resolve(ctx, timeout); err != nil {
+				return err
+			}
+		}
+		e, err := p.prober(t).Identify(ctx)
+		if err != nil {
+			return err
+		}
+		e.URL, e.Addresses = p.Spec.Target.URLs[i], addrs
+		p.Sheet.Engines = append(p.Sheet.Engines, e)
+	}
+	return nil
+}
+
+// readyPoll is the pause between two looks at a server that is coming up.
+const readyPoll = 500 * time.Millisecond
+
+func (p *Plan) waitReady(ctx context.Context, t *client.Target) error {
+	deadline := time.Now().Add(p.deps.WaitReady)
+	for told := false; !p.prober(t).Ready(ctx); {
+		if ctx.Err() != nil {
+			return fault.New(fault.Interrupted, "interrupted while waiting for the server", "")
+		}
+		if time.Now().After(deadline) {
+			return fault.New(fault.Target, fmt.Sprintf("%s was not ready within %v", t.Join(""), p.deps.WaitReady), "look at the server's log, or give it more time with --wait-ready")
+		}
+		if !told {
+			p.deps.say("waiting for %s to be ready (up to %v)", t.Join(""), p.deps.WaitReady)
+			told = true
+		}
+		select {
+		case <-time.After(readyPoll):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// prober asks a target over plain HTTP, apart from what is measured.
+func (p *Plan) prober(t *client.Target) *discover.Prober {
+	dial := p.deps.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: p.Spec.Client.ConnectTimeout}).DialContext
+	}
+	target := *t
+	transport := &http.Transport{TLSClientConfig: p.deps.TLS, DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if target.Addr != "" {
+				addr = target.Addr // the address that answered
+			}
+			return dial(ctx, network, addr)
+		}}
+	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &discover.Prober{HTTP: &http.Client{Transport: transport, CheckRedirect: refuse}, Join: t.Join, Header: p.deps.Header}
+}
+
+// choose decides dialect, endpoint, model and whether the output length is forced.
+func (p *Plan) choose(offline bool) error {
+	t := &p.Spec.Target
+	name := t.Engine
+	if name == "auto" {
+		name = "openai"
+		if len(p.Sheet.Engines) > 0 && p.Sheet.Engines[0].Name != "" {
+			name = p.Sheet.Engines[0].Name
+		}
+	}
+	d, err := p.deps.Dialects.Get(name)
+	if err != nil {
+		return fault.Wrap(fault.Usage, err, "--engine", "")
+	}
+	p.Dialect, t.Engine = d, name
+	if err := p.chooseEndpoint(); err != nil {
+		return err
+	}
+	if err := p.chooseModel(offline); err != nil {
+		return err
+	}
+	s := &p.Spec
+	s.Workload.ForceLength = s.Workload.Dataset == "random" && p.Endpoint.Can.IgnoreEOS
+	if s.Sampling.IgnoreEOS && !p.Endpoint.Can.IgnoreEOS && name != "openai" {
+		return fault.New(fault.Usage, fmt.Sprintf("%s cannot be told to ignore its end token", name), "leave --ignore-eos out")
+	}
+	if s.Sampling.MinTokens > 0 && !p.Endpoint.Can.MinTokens && name != "openai" {
+		return fault.New(fault.Usage, fmt.Sprintf("%s takes no least number of tokens", name), "leave --min-tokens out")
+	}
+	p.Options = dialect.Options{Model: t.Model, Stream: t.Stream, Usage: t.Usage, MaxTokensField: t.MaxTokensField, Sampling: s.Sampling,
+		ForceLength: s.Workload.ForceLength, Extra: t.ExtraBody, Header: p.deps.Header, KeepText: s.Keep.Text}
+	return nil
+}
+
+func (p *Plan) chooseEndpoint() error {
+	t := &p.Spec.Target
+	want := t.Endpoint
+	if strings.HasPrefix(want, "/") {
+		// a path of the user's own: what is spoken there follows from its end
+		for _, ep := range p.Dialect.Endpoints() {
+			if strings.HasSuffix(want, strings.TrimPrefix(ep.Path, "/v1")) {
+				p.Endpoint = ep
+				p.Endpoint.Path = want
+				t.Endpoint, t.Path = ep.Name, want
+				return nil
+			}
+		}
+		return fault.New(fault.Usage, fmt.Sprintf("it is not clear what is spoken at %s", want), "the path must end in /chat/completions or /completions; put a prefix into --url")
+	}
+	var names []string
+	for _, ep := range p.Dialect.Endpoints() {
+		if ep.Name == want || want == "" {
+			p.Endpoint = ep
+			t.Endpoint = ep.Name
+			if t.Path != "" { // a spec that was resolved before
+				p.Endpoint.Path = t.Path
+			}
+			return nil
+		}
+		names = append(names, ep.Name)
+	}
+	return fault.New(fault.Usage, fmt.Sprintf("%s has no endpoint %q%s", p.Dialect.Name(), want, catalog.DidYouMean(want, names)), "there are: "+strings.Join(names, ", ")+", or a path")
+}
+
+func (p *Plan) chooseModel(offline bool) error {
+	t := &p.Spec.Target
+	if t.Model != "" {
+		for i := range p.Sheet.Engines {
+			p.Sheet.Engines[i].Model = t.Model
+		}
+		return nil
+	}
+	if offline {
+		t.Model = "MODEL"
+		return nil
+	}
+	switch models := p.Sheet.Engines[0].Models; len(models) {
+	case 0:
+		return fault.New(fault.Target, fmt.Sprintf("%s does not say which models it serves (GET /v1/models)", p.Spec.Target.URLs[0]), "give one with --model, and check the path in --url")
+	case 1:
+		t.Model = models[0]
+	default:
+		return fault.New(fault.Usage, fmt.Sprintf("%s serves %d models: %s", p.Spec.Target.URLs[0], len(models), shortList(models)), "choose one with --model")
+	}
+	for i := range p.Sheet.Engines {
+		p.Sheet.Engines[i].Model = t.Model
+	}
+	return nil
+}
+
+func shortList(s []string) string {
+	if len(s) > 8 {
+		return strings.Join(s[:8], ", ") + ", ..."
+	}
+	return strings.Join(s, ", ")
+}
+
+// config is what the data set is opened with.
+func (p *Plan) config(phase string) workload.Config {
+	return workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Name == "chat"}
+}
+
+// filesBeside is the number of open files that a run needs besides its connections.
+const filesBeside = 64
+
+// checkFileLimit refuses a load that needs more connections than this process may open.
+func (p *Plan) checkFileLimit() error {
+	limit, known := fileLimit()
+	if !known {
+		return nil
+	}
+	for _, ph := range p.Spec.Phases {
+		need := ph.Load.InFlightLimit()
+		if need == 0 && ph.Load.Shape == bench.Inf {
+			need = ph.Stop.Requests // all at once
+		}
+		if uint64(need)+filesBeside > limit {
+			return fault.New(fault.Usage, fmt.Sprintf("%d requests in flight need as many connections, but this process may open %d files", need, limit),
+				"raise the hard limit (ulimit -Hn), or lower the concurrency")
+		}
+	}
+	return nil
+}
