@@ -31,17 +31,16 @@ type Progress struct {
 
 // meter follows a phase. Its numbers are for the eye only: results are computed from the journal.
 type meter struct {
-	mu       sync.Mutex
-	p        Progress
-	start    time.Time
-	tokens   int
-	ttft     sketch
-	tpot     sketch
-	lag      sketch
-	second   time.Time
-	ttftNow  sketch
-	tpotNow  sketch
-	finished bool
+	mu      sync.Mutex
+	p       Progress
+	start   time.Time
+	tokens  int
+	ttft    sketch
+	tpot    sketch
+	lag     sketch
+	second  time.Time
+	ttftNow sketch
+	tpotNow sketch
 }
 
 const sparkSeconds = 24
