@@ -22,7 +22,7 @@ const layers = `
 	bench
 	client discover dialect metrics schedule sim store telemetry workload
 	run
-	report
+	report schema
 	builtin cli
 `
 
