@@ -416,18 +416,7 @@ func (l slowListener) Accept() (net.Conn, error) {
 // A client that closes with the last byte in hand has had a complete answer, although the server's write has not returned yet.
 func TestCloseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, ended: make(chan error, 1), start: time.Now()}
-		s, err := New(Config{Mode: ModeExact, ITL: Fixed(faultITL)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := r.net.Listen("server:80")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		r.s, r.cancel = s, cancel
-		go func() { r.ended <- s.Serve(ctx, slowListener{l}) }()
+		r := serveOn(t, Config{Mode: ModeExact, ITL: Fixed(faultITL)}, func(l net.Listener) net.Listener { return slowListener{l} })
 		for _, rest := range []string{`,"stream":true`, ""} {
 			c := r.dial()
 			a := c.call(post("/v1/completions", `{"prompt":"x","max_tokens":3`+rest+`}`))
@@ -438,6 +427,48 @@ func TestCloseAtOnce(t *testing.T) {
 			}
 		}
 		r.stop()
+	})
+}
+
+// fullOnce is a connection whose socket is full for a second at its third write.
+type fullOnce struct {
+	net.Conn
+	writes int
+}
+
+func (c *fullOnce) Write(p []byte) (int, error) {
+	if c.writes++; c.writes == 3 {
+		time.Sleep(time.Second)
+	}
+	return c.Conn.Write(p)
+}
+
+type fullListener struct{ net.Listener }
+
+func (l fullListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &fullOnce{Conn: nc}, nil
+}
+
+// Writes that are late since the socket was full are told of, but not as the server's lateness; then the answer is on time again.
+func TestHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := serveOn(t, Config{Mode: ModeExact, ITL: Fixed(100 * time.Millisecond)}, func(l net.Listener) net.Listener { return fullListener{l} })
+		c := r.dial()
+		a := c.call(post("/v1/completions", `{"prompt":"x","max_tokens":30,"stream":true}`))
+		c.nc.Close()
+		r.stop()
+		// head at 0, tokens at 0 and 100 ms; that one comes at 1.1 s, and with it those up to 1.1 s
+		ev := a.events()
+		if ev[1].at != 1100*time.Millisecond || ev[11].at != 1100*time.Millisecond || ev[12].at != 1200*time.Millisecond {
+			t.Errorf("%v", ev)
+		}
+		if p := r.s.Pace(); p.Late != 0 || p.MaxLate != 0 || p.HeldUp != 1 || p.Writes != 31-10 || r.s.Truth()[0].Held != 1 {
+			t.Errorf("%+v", p)
+		}
 	})
 }
 

@@ -15,7 +15,6 @@ type instruments struct {
 	running, waiting atomic.Int64 // requests; engine mode asks the scheduler instead
 
 	promptTokens, cachedTokens, generationTokens atomic.Int64
-	queried, hits                                atomic.Int64 // of requests that have begun, exact mode: none
 	finished                                     [len(finishedReasons)]atomic.Int64
 
 	promptLength, outputLength, maxTokens      *histogram
@@ -32,7 +31,6 @@ const (
 	finishedStop = iota
 	finishedLength
 	finishedAbort
-	finishedError
 )
 
 // edges of vLLM's histograms; those of token counts end at the first 1-2-5 step at or below the model length.

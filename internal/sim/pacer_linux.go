@@ -167,8 +167,7 @@ func (p *pacer) fire(r *reply) {
 		r.end(r.gone())
 		state = isOver
 	case n < len(data):
-		r.rec.Held++
-		r.s.truth.noteHeld()
+		r.heldUp()
 		r.mu.Unlock()
 		p.held.Go(func() { r.finishHeld(data[n:]) })
 		return

@@ -31,6 +31,7 @@ type reply struct {
 	tokens  int           // in out
 	then    then          // after out
 	parked  bool          // waits for its source
+	behind  bool          // a full socket has held it up, and it has not caught up yet
 	hung    bool          // will never be written again
 	ending  bool          // the last write has begun: its writer ends the reply
 	over    bool
@@ -177,7 +178,9 @@ func (r *reply) note() []byte {
 		rec.Lost++
 	}
 	r.rec.Bytes += r.lim - r.off
-	r.s.truth.note(now - r.due)
+	if !r.behind {
+		r.s.truth.note(now - r.due)
+	}
 	if tokens > 0 {
 		r.rec.Output += tokens
 		r.s.met.written(r, now, tokens)
@@ -331,6 +334,7 @@ func (r *reply) play(state replyState) {
 			continue
 		}
 		if wait := r.due - r.s.now(); wait > 0 {
+			r.behind = false
 			if r.c.raw != nil && wait > backInTime {
 				r.s.pace.push(r)
 				return
@@ -353,11 +357,20 @@ func (r *reply) play(state replyState) {
 	}
 }
 
+// slowWrite is how long a write may take before it counts as held up by a full socket. It takes some 10 us, and 10 ms more where a
+// busy machine takes the processor away in the middle, which is the server's own lateness.
+const slowWrite = 20 * time.Millisecond
+
 // writeOut writes and waits for it, without mu.
 func (r *reply) writeOut(data []byte) replyState {
+	begin := r.s.now()
 	_, err := r.c.nc.Write(data)
+	took := r.s.now() - begin
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if took > slowWrite && !r.behind {
+		r.heldUp()
+	}
 	switch {
 	case r.over:
 		return isHung // somebody else has ended it, and settles
@@ -366,6 +379,13 @@ func (r *reply) writeOut(data []byte) replyState {
 		return isOver
 	}
 	return r.wrote()
+}
+
+// heldUp notes that a full socket holds the reply up. The caller holds mu.
+func (r *reply) heldUp() {
+	r.behind = true
+	r.rec.Held++
+	r.s.truth.held.Add(1)
 }
 
 // finishHeld writes the rest of a write for which the socket had no room, and plays on from there.

@@ -29,6 +29,12 @@ type rig struct {
 
 func serveMem(t *testing.T, cfg Config) *rig {
 	t.Helper()
+	return serveOn(t, cfg, func(l net.Listener) net.Listener { return l })
+}
+
+// serveOn is serveMem with something around the listener.
+func serveOn(t *testing.T, cfg Config, around func(net.Listener) net.Listener) *rig {
+	t.Helper()
 	r := &rig{t: t, ended: make(chan error, 1), start: time.Now()}
 	s, err := New(cfg)
 	if err != nil {
@@ -41,7 +47,7 @@ func serveMem(t *testing.T, cfg Config) *rig {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	go func() { r.ended <- s.Serve(ctx, l) }()
+	go func() { r.ended <- s.Serve(ctx, around(l)) }()
 	return r
 }
 

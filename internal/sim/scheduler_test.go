@@ -266,6 +266,9 @@ func TestPreemption(t *testing.T) {
 	for !s.idle() {
 		outputs, d, _ := s.step(now)
 		now += d
+		if n := len(s.waiting); !qs[3].admitted && n > 0 && s.waiting[n-1] != qs[3] {
+			t.Fatal("the fourth overtook one that was thrown back")
+		}
 		for _, o := range outputs {
 			if o.done {
 				for i, q := range qs {
@@ -290,7 +293,8 @@ func TestSpeculation(t *testing.T) {
 		p := params(2000)
 		p.draft, p.acceptance = 3, c.acceptance
 		s := newScheduler(p, 1)
-		_, tokens := runAlone(s, seqOf(1, 10, 5001, 0))
+		// 65 tokens of prompt are one above the budget: the last is computed alone, and that is no decoding yet
+		_, tokens := runAlone(s, seqOf(1, 65, 5001, 0))
 		total := 0
 		for _, n := range tokens[1:] {
 			total += n

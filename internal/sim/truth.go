@@ -19,7 +19,7 @@ type TruthRecord struct {
 	Client  string `json:"request_id,omitempty"` // the request header x-request-id
 	Path    string `json:"path"`
 	Stream  bool   `json:"stream"`
-	Status  int    `json:"status"`           // 0 when no answer was begun
+	Status  int    `json:"status"`           // also of an answer that a fault kept back
 	Fault   string `json:"fault,omitempty"`  // names of the faults that struck
 	Outcome Ending `json:"outcome"`          // how the answer ended
 	Script  string `json:"script,omitempty"` // that was played
@@ -38,7 +38,7 @@ type TruthRecord struct {
 	Wall   []int64         `json:"write_wall_ns"`
 	Tokens []int32         `json:"write_tokens"`          // output tokens that the write carried
 	Lost   int             `json:"writes_lost,omitempty"` // above the bound of one request: their times were not kept
-	Held   int             `json:"held_up,omitempty"`     // writes that had to wait since the socket was full
+	Held   int             `json:"held_up,omitempty"`     // times that a full socket held it up
 	Bytes  int             `json:"body_bytes"`            // written, with the transfer coding
 	Queued time.Duration   `json:"queued_ns,omitzero"`    // engine mode: arrival until first scheduled
 }
@@ -58,14 +58,15 @@ const (
 // maxWritesPerRequest bounds the times kept for one request: a drip of a long answer has one write a byte.
 const maxWritesPerRequest = 1 << 16
 
-// Pace is how well the server kept its times. Delays that a full socket caused are the client's and are not counted.
+// Pace is how well the server kept its times. Writes that came late since a full socket held their answer up are not counted: that
+// is the client's doing.
 type Pace struct {
-	Writes    int64         `json:"writes"`
+	Writes    int64         `json:"writes"`      // that no full socket held up
 	Late      int64         `json:"late_writes"` // later than LateAfter
 	LateAfter time.Duration `json:"late_after_ns"`
 	MaxLate   time.Duration `json:"max_late_ns"`
 	MeanLate  time.Duration `json:"mean_late_ns"`
-	HeldUp    int64         `json:"held_up_writes"` // had to wait since the socket was full
+	HeldUp    int64         `json:"held_up"` // times that a full socket held an answer up
 }
 
 // TruthHead is the first line of GET /truth.
@@ -139,8 +140,6 @@ func (t *truthLog) note(late time.Duration) {
 		}
 	}
 }
-
-func (t *truthLog) noteHeld() { t.held.Add(1) }
 
 // since returns the oldest records with a seq above n, at most so many.
 func (t *truthLog) since(n uint64, most int) []TruthRecord {
