@@ -56,7 +56,7 @@ func FuzzConnection(f *testing.F) {
 
 // Whatever a case file holds, it loads or is refused, and what loads can be played.
 func FuzzLoadScript(f *testing.F) {
-	files, err := filepath.Glob("testdata/cases/*.json")
+	files, err := filepath.Glob("../../testdata/cases/*.json")
 	if err != nil || len(files) == 0 {
 		f.Fatal(files, err)
 	}

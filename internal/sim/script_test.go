@@ -31,7 +31,7 @@ type step struct {
 
 func caseSteps(t *testing.T, name string) (first step, then, scripts []step) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata/cases", name+".json"))
+	raw, err := os.ReadFile(filepath.Join("../../testdata/cases", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPlayCases(t *testing.T) {
 	for _, name := range []string{"c01-role-chunk-first", "c11-connection-cut", "c18-gzip-body", "c28-not-streaming",
 		"c31-chunked-prefill-empties"} {
 		want, _, _ := caseSteps(t, name)
-		scripts := load(t, filepath.Join("testdata/cases", name+".json"))
+		scripts := load(t, filepath.Join("../../testdata/cases", name+".json"))
 		synctest.Test(t, func(t *testing.T) {
 			r := serveMem(t, Config{Mode: ModeScript, Scripts: scripts})
 			c := r.dial()
@@ -129,7 +129,7 @@ func TestPlayCases(t *testing.T) {
 func TestPlayThen(t *testing.T) {
 	const name = "c20-stream-options-refused"
 	first, then, _ := caseSteps(t, name)
-	scripts := load(t, "testdata/cases/"+name+".json")
+	scripts := load(t, "../../testdata/cases/"+name+".json")
 	synctest.Test(t, func(t *testing.T) {
 		r := serveMem(t, Config{Mode: ModeScript, Scripts: scripts})
 		c := r.dial()
@@ -178,7 +178,7 @@ func TestPlayEmptyEvent(t *testing.T) {
 func TestPlayHang(t *testing.T) {
 	const name = "c32-one-request-never-ends"
 	_, _, steps := caseSteps(t, name)
-	scripts := load(t, "testdata/cases/"+name+".json")
+	scripts := load(t, "../../testdata/cases/"+name+".json")
 	synctest.Test(t, func(t *testing.T) {
 		r := serveMem(t, Config{Mode: ModeScript, Scripts: scripts})
 		var wg sync.WaitGroup
@@ -216,7 +216,7 @@ func TestPlayHang(t *testing.T) {
 func TestPlayScenarioCounts(t *testing.T) {
 	const name = "c33-no-silent-retry"
 	_, _, steps := caseSteps(t, name)
-	scripts := load(t, "testdata/cases/"+name+".json")
+	scripts := load(t, "../../testdata/cases/"+name+".json")
 	synctest.Test(t, func(t *testing.T) {
 		r := serveMem(t, Config{Mode: ModeScript, Scripts: scripts})
 		c := r.dial()
