@@ -55,6 +55,10 @@ type Workload struct {
 
 	// How prompts of a wanted length were made: `ids`, `text aligned by /tokenize`, `text aligned by prompt_tokens` or an estimate.
 	PromptSource string `json:"prompt_source,omitempty"`
+	// Requests that were sent before the run to find that out, and the tokens that they cost the server.
+	Probes         int `json:"probes,omitempty"`
+	ProbeTokensIn  int `json:"probe_input_tokens,omitempty"`
+	ProbeTokensOut int `json:"probe_output_tokens,omitempty"`
 	// Whether the server was told to produce exactly the asked output length.
 	ForceLength bool `json:"force_length"`
 }

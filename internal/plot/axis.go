@@ -15,6 +15,8 @@ type Axis struct {
 	From, To float64
 	// Log asks for a logarithmic axis. It is linear after all where a value is not above 0.
 	Log bool
+	// Whole asks for ticks at whole numbers only, as counts have.
+	Whole bool
 }
 
 // words names an axis with its unit.
@@ -58,6 +60,9 @@ func newScale(axis Axis, lo, hi float64, most int, rounded bool) scale {
 	}
 	s := scale{from: lo, to: hi}
 	s.ticks, s.step = linearTicks(lo, hi, most)
+	if axis.Whole && s.step < 1 {
+		s.ticks, s.step = multiples(1, lo, hi), 1
+	}
 	if rounded && s.step > 0 {
 		if n := len(s.ticks); n == 0 || s.ticks[n-1] < hi {
 			hi = math.Ceil(hi/s.step) * s.step

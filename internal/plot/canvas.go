@@ -149,14 +149,18 @@ func textWidth(s string, size float64) float64 {
 	w := 0.0
 	for _, r := range s {
 		switch {
-		case r == ' ' || r == '.' || r == ',' || r == 'i' || r == 'l' || r == ':' || r == '\'':
-			w += 0.34
-		case r == 'm' || r == 'w' || r >= 'A' && r <= 'Z':
-			w += 0.78
+		case strings.ContainsRune(" .,:;'|!ijl", r):
+			w += 0.31
+		case strings.ContainsRune("ftrI()[]-/", r):
+			w += 0.41
+		case r == 'm' || r == 'w' || r == 'M' || r == 'W' || r == '%':
+			w += 0.92
+		case r >= 'A' && r <= 'Z':
+			w += 0.7
 		case r >= 0x1100:
 			w += 1.1
 		default:
-			w += 0.58
+			w += 0.6
 		}
 	}
 	return w * size

@@ -86,7 +86,7 @@ func (f *Chart) draw(c *canvas) float64 {
 		c.text("", (left+c.width-right)/2, (top+bottom)/2+4, middle, "nothing to show")
 		return bottom + 8
 	}
-	x := newScale(f.X, lo.X, hi.X, max(2, int((c.width-left-right)/80)), f.hasBars() && f.X.From == f.X.To).place(left, c.width-right)
+	x := newScale(f.X, lo.X, hi.X, tickCount(c.width-left-right), f.hasBars() && f.X.From == f.X.To).place(left, c.width-right)
 	y := newScale(f.Y, lo.Y, hi.Y, max(2, int(height/32)), true).place(bottom, top)
 
 	for _, s := range f.Spans {
@@ -101,11 +101,14 @@ func (f *Chart) draw(c *canvas) float64 {
 	f.rules(c, x, y)
 	below := lineSize + 4
 	if f.X.Label != "" {
-		c.text("", c.width-right, bottom+below+11, end, cutText(f.X.words(), textSize, c.width-2*pad))
-		below += lineSize
+		c.text("", c.width-right, bottom+below+14, end, cutText(f.X.words(), textSize, c.width-2*pad))
+		below += lineSize + 3
 	}
 	return bottom + below + 2
 }
+
+// tickCount is how many ticks an X axis of a width may have: few on a wide one, which keeps it calm, and enough on a narrow one.
+func tickCount(width float64) int { return max(2, min(12, int(width/46))) }
 
 // legend writes the name of the Y axis and the series' names, and returns the height that they take.
 func (f *Chart) legend(c *canvas) float64 {
@@ -252,7 +255,7 @@ func (f *Chart) rules(c *canvas, x, y scale) {
 			c.line("rule", at, y.b, at, y.a)
 			label := cutText(r.Label, textSize, x.b-x.a)
 			w := textWidth(label, textSize)
-			mid := min(max(at, x.a-20+w/2), c.width-w/2)
+			mid := min(max(at, x.a+w/2), c.width-w/2)
 			if mid-w/2 < reach+4 {
 				continue // the rule is there; its label would cover another
 			}

@@ -52,7 +52,7 @@ func (f *Percentiles) draw(c *canvas) float64 {
 		return top + spreadHeight + 8
 	}
 	bottom := top + float64(len(rows))*spreadHeight
-	x := newScale(f.X, lo, hi, max(2, int(c.width/80)), true).place(pad, c.width-right)
+	x := newScale(f.X, lo, hi, tickCount(c.width), true).place(pad, c.width-right)
 	var grid []byte
 	for _, t := range x.ticks {
 		grid = to(to(grid, 'M', x.at(t), top), 'L', x.at(t), bottom)

@@ -61,7 +61,7 @@ func (f *Timeline) draw(c *canvas) float64 {
 		c.text("", (left+c.width-right)/2, top+rowHeight*1.5+4, middle, "nothing to show")
 		return top + rowHeight*3 + 8
 	}
-	x := newScale(f.X, lo, hi, max(2, int((c.width-left-right)/80)), false).place(left, c.width-right)
+	x := newScale(f.X, lo, hi, tickCount(c.width-left-right), false).place(left, c.width-right)
 	chart := Chart{X: f.X}
 	var grid []byte
 	for _, t := range x.ticks {
@@ -105,8 +105,8 @@ func (f *Timeline) draw(c *canvas) float64 {
 	}
 	below := lineSize + 4
 	if f.X.Label != "" {
-		c.text("", c.width-right, bottom+below+11, end, cutText(f.X.words(), textSize, c.width-2*pad))
-		below += lineSize
+		c.text("", c.width-right, bottom+below+14, end, cutText(f.X.words(), textSize, c.width-2*pad))
+		below += lineSize + 3
 	}
 	return bottom + below + 2
 }

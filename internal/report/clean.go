@@ -9,12 +9,16 @@ import (
 // foreignMost bounds a text that a server, a file or a person gave, in runes. The whole text is in the journal.
 const foreignMost = 500
 
-// clean makes a foreign text fit for one line of a terminal: control characters, escapes and marks that turn the direction of writing
-// are taken out, white space is one blank, and the length is bounded. Renderers escape for their own format besides.
+// clean makes a foreign text fit for one line of a terminal: escape sequences, control characters and marks that turn the direction of
+// writing are taken out, white space is one blank, and the length is bounded. Renderers escape for their own format besides.
 func clean(s string) string {
 	var b strings.Builder
 	n, blank := 0, false
+	var esc escape
 	for _, r := range s {
+		if esc.swallows(r) {
+			continue
+		}
 		switch {
 		case unicode.IsSpace(r):
 			blank = b.Len() > 0
@@ -33,6 +37,43 @@ func clean(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// escape follows the escape sequences of terminals (ECMA-48), so that not only their first character is taken out.
+type escape struct {
+	in   byte // 0 outside, 1 after ESC, '[' in a control sequence, ']' in a string up to its end
+	seen int
+}
+
+// sequenceMost bounds what is taken for a sequence: what is longer is text.
+const sequenceMost = 128
+
+// swallows tells whether a rune belongs to an escape sequence.
+func (e *escape) swallows(r rune) bool {
+	if e.seen++; e.in != 0 && e.seen > sequenceMost {
+		e.in = 0
+	}
+	switch {
+	case r == 0x1b:
+		*e = escape{in: 1}
+	case r == 0x9b:
+		*e = escape{in: '['}
+	case e.in == 0:
+		return false
+	case e.in == 1 && r == '[':
+		e.in = '['
+	case e.in == 1 && (r == ']' || r == 'P' || r == 'X' || r == '^' || r == '_'):
+		e.in = ']'
+	case e.in == 1 && r >= 0x20 && r <= 0x2f: // an intermediate byte
+	case e.in == 1:
+		e.in = 0
+	case e.in == '[' && r >= 0x40 && r <= 0x7e, e.in == ']' && (r == 0x07 || r == 0x9c):
+		e.in = 0
+	case e.in == '[' && (r < 0x20 || r > 0x3f): // no control sequence after all
+		e.in = 0
+		return false
+	}
+	return true
 }
 
 // columns is the number of terminal columns that a text takes.

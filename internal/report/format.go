@@ -59,7 +59,7 @@ func optional(v opt.Of[float64]) string {
 // count writes a whole number with commas between thousands.
 func count(n int) string { return plot.Thousands(strconv.Itoa(n)) }
 
-// percent writes a share as per cent with one decimal, or as many as tell it from 0 and from 100.
+// percent writes a share as per cent with one decimal, or with two where these tell it from 0 and from 100.
 func percent(share float64) string {
 	p := 100 * share
 	switch {
@@ -67,14 +67,16 @@ func percent(share float64) string {
 		return dash
 	case p == 0 || p == 100:
 		return strconv.Itoa(int(p)) + " %"
+	case p > 0 && p < 0.005:
+		return "<0.01 %"
+	case p > 99.995 && p < 100:
+		return ">99.99 %"
 	}
-	for digits := 1; ; digits++ {
-		s := strconv.FormatFloat(p, 'f', digits, 64)
-		v, _ := strconv.ParseFloat(s, 64) // FormatFloat writes a number
-		if v != 0 && v != 100 || digits == decimalsMost {
-			return plot.Thousands(s) + " %"
-		}
+	s := strconv.FormatFloat(p, 'f', 1, 64)
+	if s == "0.0" || s == "100.0" && p < 100 {
+		s = strconv.FormatFloat(p, 'f', 2, 64)
 	}
+	return plot.Thousands(s) + " %"
 }
 
 // longMS is where times change from ms to s.
@@ -94,6 +96,14 @@ func timeUnit(ms ...float64) (unit string, size float64) {
 func millis(ms float64) string {
 	unit, size := timeUnit(ms)
 	return number(ms/size) + " " + unit
+}
+
+// limitWords writes a limit as it was given, with all its digits.
+func limitWords(d time.Duration) string {
+	if d >= longMS*time.Millisecond {
+		return plot.Thousands(plain(d.Seconds())) + " s"
+	}
+	return plot.Thousands(plain(float64(d)/float64(time.Millisecond))) + " ms"
 }
 
 // seconds writes a stretch of a run.

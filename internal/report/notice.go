@@ -90,10 +90,11 @@ func (b *builder) merged(cs []bench.Caveat) Notice {
 	return n
 }
 
-// fewSamples names the cells that have too few independent samples, with how many each has. The remedy is that of the highest
+// fewSamples names the cells that have too few independent samples, with how many each has where they differ. The remedy is that of the highest
 // percentile, which serves the lower ones too.
 func (b *builder) fewSamples(cs []bench.Caveat) (text, remedy string) {
-	var parts []string
+	var parts, all []string
+	same := true
 	for _, p := range b.columns {
 		var names []string
 		for _, c := range cs {
@@ -102,9 +103,11 @@ func (b *builder) fewSamples(cs []bench.Caveat) (text, remedy string) {
 				continue
 			}
 			name := b.def(key).Short
+			all = append(all, clean(name))
+			same = same && c.Text == cs[0].Text
 			if d := b.sum.Metrics.Dist(key); d != nil {
 				if n, ok := d.NEff.Get(); ok {
-					name += " (" + number(n) + ")"
+					name += " (" + count(int(n)) + ")"
 				}
 			}
 			names = append(names, clean(name))
@@ -113,6 +116,9 @@ func (b *builder) fewSamples(cs []bench.Caveat) (text, remedy string) {
 		if len(names) > 0 {
 			parts = append(parts, percentileName(p)+" of "+strings.Join(names, ", "))
 		}
+	}
+	if same {
+		return strings.Join(all, ", ") + ": " + clean(cs[0].Text), remedy
 	}
 	return "too few independent samples (their number): " + strings.Join(parts, "; "), remedy
 }

@@ -293,6 +293,10 @@ func (b *builder) result() string {
 		}
 		return out
 	}
+	average := " on average"
+	if s.Requests.OK == 1 {
+		average = ""
+	}
 	rate := func(key string) string {
 		v, ok := s.Metrics.Value(key)
 		if !ok {
@@ -302,12 +306,12 @@ func (b *builder) result() string {
 	}
 	var parts []string
 	if first := mean("ttft_ms"); first != "" {
-		parts = append(parts, "The first token comes after "+first+" on average")
+		parts = append(parts, "the first token comes after "+first+average)
 		if each := mean("tpot_ms"); each != "" {
 			parts = append(parts, "each further one takes "+each)
 		}
 	} else if whole := mean("e2el_ms"); whole != "" {
-		parts = append(parts, "An answer takes "+whole+" on average")
+		parts = append(parts, "an answer takes "+whole+average)
 	}
 	if out := rate("output_throughput"); out != "" {
 		parts = append(parts, "the server gives "+strings.Replace(out, "tok/s", "output tokens/s", 1)+" at "+rate("request_throughput"))
@@ -317,7 +321,8 @@ func (b *builder) result() string {
 	if len(parts) == 0 {
 		return plural(s.Requests.OK, "request", "requests") + " succeeded."
 	}
-	return strings.ToUpper(parts[0][:1]) + parts[0][1:] + joined("", prefix("; ", joined("; ", parts[1:]...))) + "."
+	out := strings.Join(parts, "; ")
+	return strings.ToUpper(out[:1]) + out[1:] + "."
 }
 
 // loadWords names the law of arrivals.

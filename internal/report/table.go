@@ -23,7 +23,7 @@ type Line struct {
 	Interval         string // 95 % of the mean
 	Method           string // how the interval was made, or why there is none
 	N                string
-	SD, Min, Max     string
+	Min, Max         string
 }
 
 // Cell is a number; Doubtful marks one that a caveat is about.
@@ -100,7 +100,7 @@ func (b *builder) first(key string, d *bench.Dist) bool {
 
 // line lays a distribution out.
 func (b *builder) line(def metrics.Def, d *bench.Dist) Line {
-	l := Line{Key: def.Key, Short: def.Short, Unit: def.Unit, Definition: def.Definition, N: "0", Interval: dash, SD: dash, Min: dash, Max: dash}
+	l := Line{Key: def.Key, Short: def.Short, Unit: def.Unit, Definition: def.Definition, N: "0", Interval: dash, Min: dash, Max: dash}
 	if d == nil {
 		for range len(b.columns) + 1 {
 			l.Cells = append(l.Cells, Cell{Text: dash})
@@ -132,9 +132,6 @@ func (b *builder) line(def metrics.Def, d *bench.Dist) Line {
 	}
 	l.Method = d.CIMethod
 	l.N = count(d.N)
-	if sd, ok := d.SD.Get(); ok {
-		l.SD = number(sd / size)
-	}
 	l.Min, l.Max = number(d.Min/size), number(d.Max/size)
 	return l
 }
@@ -170,22 +167,34 @@ func (b *builder) rates(m *Model) {
 			}
 		}
 	}
-	if s := b.sum.Steady; s.From.Defined() && s.RequestThroughput.Defined() {
-		from, to := s.From.Or(0), s.To.Or(0)
+	if from, to, ok := b.plateau(); ok && b.sum.Steady.RequestThroughput.Defined() {
+		s := b.sum.Steady
 		m.Rates = append(m.Rates, Rate{Key: "steady", Name: "plateau", Value: optional(s.RequestThroughput), Unit: "req/s",
 			Note:       joined(", ", prefix("output ", prefixed(number, s.OutputThroughput, " tok/s")), "from "+seconds(from)+" to "+seconds(to)+", "+s.Word),
 			Definition: "the plateau inside the window: in a closed loop the time when it is full, in an open loop the time of the arrivals after the start has settled"})
 	}
 }
 
+// tooShort is the word for a run that is too short to have a plateau.
+const tooShort = "too short"
+
+// plateau is the steady part of the window, in s from its begin.
+func (b *builder) plateau() (from, to float64, ok bool) {
+	s := b.sum.Steady
+	return s.From.Or(0), s.To.Or(0), s.From.Defined() && s.To.Defined() && s.Word != tooShort
+}
+
 func (b *builder) rate(d metrics.Def) Rate {
 	r := Rate{Key: d.Key, Name: d.Short, Value: dash, Unit: d.Unit, Definition: d.Definition}
+	if d.Unit == "share" {
+		r.Unit = "%"
+	}
 	v, ok := b.sum.Metrics.Value(d.Key)
 	if !ok {
 		return r
 	}
 	if d.Unit == "share" {
-		r.Value, r.Unit = strings.TrimSuffix(percent(v), " %"), "%"
+		r.Value = strings.TrimSuffix(percent(v), " %")
 		return r
 	}
 	r.Value = number(v)
@@ -211,7 +220,7 @@ func (b *builder) goodput(m *Model) {
 	}
 	var limits []string
 	for _, l := range b.man.Spec.SLO {
-		limits = append(limits, clean(l.Metric)+" <= "+millis(float64(l.Max)/1e6))
+		limits = append(limits, clean(l.Metric)+" <= "+limitWords(l.Max))
 	}
 	m.Limits = strings.Join(limits, ", ")
 	for _, key := range []string{"goodput", "goodput_ratio", "token_goodput"} {

@@ -184,6 +184,10 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 	if derr != nil || d.Error != "" {
 		return 0, fault.New(fault.Target, fmt.Sprintf("%s answers no completion: %s", t.Join(call.Path), firstWords(d.Error, derr)), "is it the right --url and --endpoint?")
 	}
+	w := &p.Spec.Workload
+	w.Probes++
+	w.ProbeTokensIn += d.Prompt.Or(0)
+	w.ProbeTokensOut += d.Completion.Or(0)
 	return d.Prompt.Or(0), nil
 }
 
