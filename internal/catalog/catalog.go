@@ -49,7 +49,7 @@ func (c Catalog[T]) Get(name string) (T, error) {
 
 // DidYouMean returns ", did you mean X?" for the nearest of several words, when one is near.
 func DidYouMean(word string, words []string) string {
-	best, least := "", len(word)/2+1
+	best, least := "", len(word)/3+2
 	for _, w := range words {
 		if d := distance(strings.ToLower(word), w); d < least {
 			best, least = w, d
@@ -61,23 +61,27 @@ func DidYouMean(word string, words []string) string {
 	return fmt.Sprintf(", did you mean %s?", best)
 }
 
-// distance is Levenshtein's: the number of letters to add, drop or change.
+// distance is the number of letters to add, drop, change or swap with their neighbour (optimal string alignment).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := d[i-1][j-1]
+			if a[i-1] != b[j-1] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			d[i][j] = min(change, d[i-1][j]+1, d[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }

@@ -33,7 +33,7 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		d    int
-	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"vlmm", "vllm", 1}, {"abc", "abc", 0}} {
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"vlmm", "vllm", 1}, {"rnu", "run", 1}, {"abc", "abc", 0}} {
 		if d := distance(c.a, c.b); d != c.d {
 			t.Errorf("%q %q: %d", c.a, c.b, d)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -87,7 +88,7 @@ func newHTMLPage(m *Model) htmlPage {
 	case bench.Doubtful:
 		p.Mark = "?"
 	}
-	rates := m.Rates
+	rates := slices.Clone(m.Rates)
 	for i, r := range m.Goodput {
 		if i == 0 {
 			r.Note = "at " + m.Limits

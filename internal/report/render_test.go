@@ -71,10 +71,8 @@ func TestGolden(t *testing.T) {
 			golden(t, name+".color.txt", render(t, Text{Color: true}, m))
 			golden(t, name+".md", render(t, Markdown{}, m))
 		}
-		if name == "twenty" || name == "open" {
-			golden(t, name+".html", render(t, HTML{}, m))
-		}
 	}
+	golden(t, "twenty.html", render(t, HTML{}, scenes()["twenty"].model()))
 }
 
 // renderers are all of them, in all their forms.

@@ -170,10 +170,14 @@ func (b *builder) rates(m *Model) {
 	if from, to, ok := b.plateau(); ok && b.sum.Steady.RequestThroughput.Defined() {
 		s := b.sum.Steady
 		m.Rates = append(m.Rates, Rate{Key: "steady", Name: "plateau", Value: optional(s.RequestThroughput), Unit: "req/s",
-			Note:       joined(", ", prefix("output ", prefixed(number, s.OutputThroughput, " tok/s")), "from "+seconds(from)+" to "+seconds(to)+", "+s.Word),
-			Definition: "the plateau inside the window: in a closed loop the time when it is full, in an open loop the time of the arrivals after the start has settled"})
+			Note:       joined(", ", prefix("output ", prefixed(number, s.OutputThroughput, " tok/s")), "from "+seconds(from)+" to "+seconds(to), clean(s.Word)),
+			Definition: plateauText})
 	}
 }
+
+// plateauText says what the plateau is. It is no metric of the table.
+const plateauText = "ok requests/s inside the plateau of the window: in a closed loop the time when it is full, in an open loop the time of the arrivals " +
+	"after the start has settled"
 
 // tooShort is the word for a run that is too short to have a plateau.
 const tooShort = "too short"
@@ -243,5 +247,9 @@ func (b *builder) definitions(m *Model) {
 		if shown[d.Key] {
 			m.Definitions = append(m.Definitions, Definition{d.Key, d.Short, d.Name, d.Unit, d.Definition, d.NotDefined, d.Beware})
 		}
+	}
+	if shown["steady"] {
+		m.Definitions = append(m.Definitions, Definition{Key: "steady", Short: "plateau", Name: "plateau", Unit: "req/s", Text: plateauText,
+			NotDefined: "too short to tell"})
 	}
 }

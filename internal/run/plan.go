@@ -80,20 +80,6 @@ func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Pl
 	if err := p.makePrompts(ctx, offline); err != nil {
 		return nil, err
 	}
-	// what the data set and the load refuse, they refuse before anything is sent
-	if _, err := p.dataset.Open(p.config(bench.Measure)); err != nil {
-		return nil, err
-	}
-	for _, ph := range p.Spec.Phases {
-		if ph.Load.Paced() {
-			if _, err := schedule.Of(ph.Load); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := p.checkFileLimit(); err != nil {
-		return nil, err
-	}
 	p.Sheet.Taken = time.Now()
 	p.Sheet.Host = telemetry.HostSheet(ctx)
 	if deps.Dial == nil && !offline {
@@ -123,7 +109,18 @@ func (p *Plan) parse() error {
 			return fault.Wrap(fault.Usage, err, "--engine", "auto finds the engine by itself")
 		}
 	}
-	return nil
+	// what the data set and the load refuse, they refuse before anybody is asked
+	if _, err := p.dataset.Open(p.config(bench.Measure)); err != nil {
+		return err
+	}
+	for _, ph := range p.Spec.Phases {
+		if ph.Load.Paced() {
+			if _, err := schedule.Of(ph.Load); err != nil {
+				return err
+			}
+		}
+	}
+	return p.checkFileLimit()
 }
 
 // reach resolves every target and asks who it is.

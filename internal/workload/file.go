@@ -109,7 +109,7 @@ func (JSONL) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 // outputLaw reads the law of the output lengths of a file's requests.
 func outputLaw(w bench.Workload) (Law, error) {
 	if w.ISL != "" {
-		return nil, fault.New(fault.Usage, "--isl belongs to the data set random: here the file gives the prompts", "leave --isl out")
+		return nil, fault.New(fault.Usage, "--isl belongs to the data set random: here the prompts are given", "leave --isl out")
 	}
 	osl, err := ParseLaw(w.OSL)
 	if err != nil {

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The test binary is also the program: scripts run it as `prony`.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"prony": func() {
+			self, _ := os.Executable()
+			os.Exit(Main(context.Background(), System{
+				Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Self: self, Version: "test",
+				Signals: func() (<-chan os.Signal, func()) {
+					c := make(chan os.Signal, 2)
+					signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+					return c, func() { signal.Stop(c) }
+				},
+			}))
+		},
+	})
+}
+
+// Every command by scripts: what is printed, the exit code and the files.
+func TestScripts(t *testing.T) {
+	cases, err := filepath.Abs("../../testdata/cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("CASES", cases)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "deadport": deadPort, "lines": lines, "redact": redactURL,
+		},
+	})
+}
+
+// simulate [name] flags...: starts `prony sim` on a free port until the script's end and puts its URL into $SIM (or $name, in capitals).
+func simulate(ts *testscript.TestScript, neg bool, args []string) {
+	name := "SIM"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	}
+	cmd := exec.Command("prony", append([]string{"sim", "--listen", "127.0.0.1:0", "--until-stdin-closes"}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+ts.Getenv("PATH"))
+	cmd.Path = lookIn(ts, "prony")
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	cmd.Stderr = os.Stderr
+	ts.Check(cmd.Start())
+	ts.Defer(func() { in.Close(); cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	ts.Check(err)
+	url, _, _ := strings.Cut(line, " ")
+	ts.Setenv(name, url)
+}
+
+func lookIn(ts *testscript.TestScript, name string) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if p := filepath.Join(dir, name); fileExists(p) {
+			return p
+		}
+	}
+	ts.Fatalf("no %s on the path", name)
+	return ""
+}
+
+func fileExists(p string) bool { _, err := os.Stat(p); return err == nil }
+
+// exits CODE prony args...: runs and compares the exit code; output goes to the files out and err.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ...")
+	}
+	cmd := exec.Command(lookIn(ts, args[1]), args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, k := range []string{"PATH", "HOME", "SIM", "TMPDIR", "PRONY_API_KEY", "OPENAI_API_KEY", "WORK"} {
+		cmd.Env = append(cmd.Env, k+"="+ts.Getenv(k))
+	}
+	out, err := os.Create(ts.MkAbs("out"))
+	ts.Check(err)
+	defer out.Close()
+	errs, err := os.Create(ts.MkAbs("err"))
+	ts.Check(err)
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = out, errs
+	err = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s (%v)\nstderr: %s\nstdout: %s", code, args[0], err, ts.ReadFile("err"), ts.ReadFile("out"))
+	}
+}
+
+// jsonfield FILE path REGEXP: a field of a JSON file, its path by dots.
+func jsonField(ts *testscript.TestScript, neg bool, args []string) {
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &v))
+	for _, key := range strings.Split(args[1], ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[key]
+		case []any:
+			var i int
+			fmt.Sscan(key, &i)
+			if i >= len(x) {
+				ts.Fatalf("%s has no %s", args[1], key)
+			}
+			v = x[i]
+		default:
+			ts.Fatalf("%s: no %s in %v", args[1], key, v)
+		}
+	}
+	b, _ := json.Marshal(v)
+	if regexp.MustCompile(args[2]).MatchString(strings.Trim(string(b), `"`)) == neg {
+		ts.Fatalf("%s is %s", args[1], b)
+	}
+}
+
+// lines FILE N: the number of lines of a file; N may be a range a..b.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	n := strings.Count(ts.ReadFile(args[0]), "\n")
+	lo, hi := 0, 0
+	if c, err := fmt.Sscanf(args[1], "%d..%d", &lo, &hi); c == 1 || err != nil && c < 2 {
+		hi = lo
+	}
+	if (n >= lo && n <= hi) == neg {
+		ts.Fatalf("%s has %d lines", args[0], n)
+	}
+}
+
+// killmid SIGNAL[,SIGNAL] DELAY FILE prony args...: starts a command, waits until FILE is there (- for none), sends each signal after
+// a delay, waits for the end, and leaves the exit code in the file code.
+func killMid(ts *testscript.TestScript, neg bool, args []string) {
+	delay, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	cmd := exec.Command(lookIn(ts, args[3]), args[4:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
+	out, err := os.Create(ts.MkAbs("out"))
+	ts.Check(err)
+	defer out.Close()
+	errs, err := os.Create(ts.MkAbs("err"))
+	ts.Check(err)
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = out, errs
+	ts.Check(cmd.Start())
+	for range 1000 {
+		if args[2] == "-" || fileExists(ts.MkAbs(args[2])) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, name := range strings.Split(args[0], ",") {
+		time.Sleep(delay)
+		sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}[name]
+		ts.Check(cmd.Process.Signal(sig))
+	}
+	cmd.Wait()
+	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o600))
+}
+
+// deadport: puts the URL of a port where nobody listens into $DEAD.
+func deadPort(ts *testscript.TestScript, neg bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv("DEAD", "http://"+l.Addr().String())
+	l.Close()
+}
+
+// redact FILE: fails when a file holds the word that scripts use as a secret.
+func redactURL(ts *testscript.TestScript, neg bool, args []string) {
+	for _, f := range args {
+		if strings.Contains(ts.ReadFile(f), "sekret") {
+			ts.Fatalf("%s holds the secret", f)
+		}
+	}
+}
