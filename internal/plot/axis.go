@@ -220,7 +220,7 @@ func (s scale) label(v float64) string {
 		}
 	}
 	if v == 0 {
-		unit = ""
+		unit = "" // 0.0, not 0.0 M
 	}
 	digits := max(0, -int(math.Floor(math.Log10(step)+grain)))
 	if digits > 9 {

@@ -17,8 +17,11 @@ type Chart struct {
 	Rules  []Rule
 }
 
-// defaultHeight is the height of a plot area.
-const defaultHeight = 140
+// Heights of a plot area.
+const (
+	defaultHeight = 140
+	mostHeight    = 1000
+)
 
 // Series is one set of points or bins. Those with a name are in the legend.
 type Series struct {
@@ -71,6 +74,7 @@ func (f *Chart) draw(c *canvas) float64 {
 	if !(height > 0) {
 		height = defaultHeight
 	}
+	height = min(height, mostHeight)
 	top := f.legend(c)
 	for _, r := range f.Rules {
 		if !r.Flat && r.Label != "" {

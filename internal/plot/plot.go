@@ -47,7 +47,7 @@ func render(f Figure, width float64, alone bool) string {
 	if alone {
 		for _, line := range wrapText(title, titleSize, c.width-2*pad) {
 			top += titleSize * 1.3
-			c.text("title", pad, top, start, line)
+			c.text("title", 0, top, start, line)
 		}
 		top += 10
 		c.shift(top)
