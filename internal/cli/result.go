@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,9 +69,15 @@ func nextCommand(res *run.Result) string {
 	}
 	if rps, ok := s.Metrics.Value("request_throughput"); ok && load.Shape == bench.Closed && m.Spec.Target.Stream {
 		// a rate that this server can surely hold
-		return fmt.Sprintf("prony run %s --request-rate %.2g --num-requests %d", url, 0.7*rps, max(100, m.Planned))
+		return fmt.Sprintf("prony run %s --request-rate %s --num-requests %d", url, twoDigits(0.7*rps), max(100, m.Planned))
 	}
 	return "prony report " + res.Dir.Path + " --format html --out report.html"
+}
+
+// twoDigits rounds to two significant digits, without an exponent.
+func twoDigits(v float64) string {
+	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return strconv.FormatFloat(math.Round(v/unit)*unit, 'f', max(0, -int(math.Floor(math.Log10(unit)))), 64)
 }
 
 // renderers are the words for --format.
@@ -101,7 +109,7 @@ With --refold it decodes the kept transcripts again (--keep-transcripts) in plac
 				return err
 			}
 			if err := errors.Join(res.Conclude(), a.writeReports(res)); err != nil {
-				return first(err)
+				return run.FirstFault(err)
 			}
 			if out == "" {
 				return r.Render(a.Stdout, model(res))

@@ -158,21 +158,13 @@ func (a *app) carryOut(ctx context.Context, j *runJob) error {
 		err = perr
 	}
 	if err = errors.Join(err, rerr); err != nil {
-		return first(err)
+		return run.FirstFault(err)
 	}
 	if res.Unusable != nil && res.Manifest.State != bench.Interrupted {
 		return res.Unusable
 	}
 	a.code = res.ExitCode()
 	return nil
-}
-
-// first returns the first of several joined errors.
-func first(err error) error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok && len(j.Unwrap()) > 0 {
-		return j.Unwrap()[0]
-	}
-	return err
 }
 
 func hasKey(header []wire.Field) bool {

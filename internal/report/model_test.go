@@ -235,7 +235,7 @@ func TestFigures(t *testing.T) {
 	for name, want := range map[string][]string{
 		"overload":  {"TTFT climbs all the time", "Concurrency climbs all the time", "In the 20 slowest requests, waiting for the first token takes 90 % of the time", "4.0 % of the answered requests have TTFT from due within 200 ms"},
 		"step":      {"ITL doubles after 17 s", "TTFT has a long tail"},
-		"closed":    {"The closed loop is full: 8 in flight", "Output stays near"},
+		"closed":    {"The closed loop of 8 is full from 0", "Output stays near"},
 		"targets":   {"TTFT p50 of http://127.0.0.1:8001 is 1.6 x that of http://127.0.0.1:8002"},
 		"none-ok":   {"All 20 requests"},
 		"no-stream": {"E2E stays near", "The first 40 requests"},

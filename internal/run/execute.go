@@ -93,7 +93,7 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	}
 	res := &Result{Dir: dir, Manifest: r.manifest, Unusable: end.unusable}
 	err = errors.Join(res.finish(lost), jerr, terr)
-	return res, firstFault(err)
+	return res, FirstFault(err)
 }
 
 // finish reads the journal back, so that every number comes from it, and writes the results.
@@ -125,10 +125,10 @@ func (res *Result) Conclude() error {
 		}))
 }
 
-// firstFault returns the first of several joined errors: one line is enough for a person.
-func firstFault(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()[0]
+// FirstFault returns the first of joined errors, however deep: one line is enough for a person.
+func FirstFault(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
+		return FirstFault(joined.Unwrap()[0])
 	}
 	return err
 }

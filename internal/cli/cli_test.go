@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestTwoDigits(t *testing.T) {
+	for v, want := range map[float64]string{658.1: "660", 0.0437: "0.044", 12.34: "12", 1.0: "1.0", 99.9: "100", 9.96: "10.0"} {
+		if got := twoDigits(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}
+
+// No secret of a command line is stored.
+func TestRedact(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"run --api-key k --url u", "run --api-key REDACTED --url u"},
+		{"run --api-key=k", "run --api-key=REDACTED"},
+		{"run --header X-A:b --header=X-B=c", "run --header X-A:REDACTED --header=X-B=REDACTED"},
+		{"run --header nonsense", "run --header REDACTED"},
+		{"run --url u --label api-key", "run --url u --label api-key"},
+	} {
+		if got := strings.Join(redact(strings.Fields(c.in)), " "); got != c.want {
+			t.Errorf("%s: %s", c.in, got)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	if got := oneLine(" a\nb\x1b[31mc\td\u009bx "); got != "a b[31mc dx" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestGoodput(t *testing.T) {
+	got, err := parseGoodput([]string{"ttft:200 tpot:50", "e2el:5000.5"})
+	if want := "[{ttft 200ms} {tpot 50ms} {e2el 5.0005s}]"; err != nil || fmt.Sprint(got) != want {
+		t.Error(got, err)
+	}
+	for _, bad := range []string{"ttft", "ttft:", "ttft:0", "ttft:-1", "ttft:inf", "x:5", "ttft:1 ttft:2"} {
+		if _, err := parseGoodput([]string{bad}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
