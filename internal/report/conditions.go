@@ -62,7 +62,7 @@ func (b *builder) conditions(m *Model) {
 	f.add("input tokens", w.ISL)
 	f.add("output tokens", w.OSL)
 	f.addIf(w.RangeRatio != 0, "spread of the lengths", plain(w.RangeRatio))
-	f.add("prompts made by", w.PromptSource)
+	f.add("prompts", w.PromptSource)
 	f.add("output length forced", yesNo(w.ForceLength))
 	f.add("seed", b.seedWords())
 	section("Workload", f)

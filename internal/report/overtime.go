@@ -192,7 +192,7 @@ func (t *timeFigures) inFlight(m *Model) {
 	most := "At most " + plural(peak, "request", "requests") + " in flight"
 	c.Title = overTime("Concurrency", most, func(v float64) string { return significant(v, 2) }, s, overTimeLeast, t.filled(), t.sends)
 	if full := t.b.sum.Steady; t.b.measure.Load.Shape == bench.Closed && full.From.Defined() {
-		c.Title = "The closed loop of " + count(limit) + " is full from " + seconds(full.From.Or(0)) + " to " + seconds(full.To.Or(0))
+		c.Title = "The closed loop of " + count(limit) + " is full from " + significant(full.From.Or(0), 2) + " s to " + significant(full.To.Or(0), 2) + " s"
 	}
 	note := "at most " + count(peak)
 	if c.Title == most {

@@ -23,7 +23,7 @@ func (b *builder) tokens(m *Model) {
 			worded(t.LengthLimited.Or(0) > 0 && !w.ForceLength, prefixed(percent, t.LengthLimited, " cut off by the limit")), prefix("counted by ", sourceWords(t.OSLSource))))
 		f.add("prefix cache", prefixed(percent, t.CachedShare, " of the prompt tokens came from it"))
 	}
-	f.add("prompts", joined(", ", w.Dataset, prefix("made by ", w.PromptSource), "seed "+b.seedWords()))
+	f.add("prompts", joined(", ", joined(": ", w.Dataset, w.PromptSource), "seed "+b.seedWords()))
 	m.Tokens = f
 }
 
@@ -33,6 +33,8 @@ func deviationWords(t bench.TokenReport) string {
 	switch {
 	case mean == "":
 		return ""
+	case t.ISLWorst.Or(0) == 0:
+		return "all as asked"
 	case mean == worst:
 		return "off by " + mean
 	}
