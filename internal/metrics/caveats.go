@@ -32,12 +32,12 @@ const (
 // rules is the one table of all caveats.
 func rules() []rule {
 	return []rule{
-		{"no_success", bench.SeverityVoid, "see the errors above", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+		{"no_success", bench.SeverityVoid, "look at the failures", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
 			if s.Requests.OK == 0 {
 				say("", "no request succeeded")
 			}
 		}},
-		{"mostly_failed", bench.SeverityVoid, "see the errors above", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+		{"mostly_failed", bench.SeverityVoid, "look at the failures", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
 			if c := s.Requests; c.OK > 0 && 2*c.Failed > c.Sent {
 				say("", "%d of %d requests failed", c.Failed, c.Sent)
 			}
@@ -112,7 +112,7 @@ func rules() []rule {
 			}
 		}},
 
-		{"few_samples", bench.SeverityCell, "--num-requests %d", findFewSamples},
+		{"few_samples", bench.SeverityCell, "--num-requests N, or repeat the run", findFewSamples},
 		{"no_interval", bench.SeverityCell, "repeat the run: a t-interval over 5 runs needs no independence", findNoInterval},
 
 		{"uncalibrated", bench.SeverityNote, "", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
@@ -139,7 +139,7 @@ func rules() []rule {
 		}},
 		{"too_short", bench.SeverityNote, "", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
 			if s.Steady.Word == wordTooShort && s.Requests.Sent > 0 {
-				say("", "too short to say whether the run was steady (%d requests)", s.Requests.Sent)
+				say("", "too short to say whether the run was steady (fewer than %d requests)", steadyMinRequests)
 			}
 		}},
 		{"multi_token_chunks", bench.SeverityNote, "", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
@@ -172,7 +172,7 @@ func caveats(x *Context, s *bench.Summary) []bench.Caveat {
 		r.find(x, s, func(metric, format string, args ...any) {
 			remedy := r.remedy
 			if r.code == "few_samples" {
-				remedy = fmt.Sprintf(r.remedy, moreRequests(x, s, metric))
+				remedy = moreSamples(x, s, metric)
 			}
 			out = append(out, bench.Caveat{Code: r.code, Severity: r.severity, Metric: metric, Remedy: remedy, Text: fmt.Sprintf(format, args...)})
 		})
@@ -268,17 +268,24 @@ func findFewSamples(x *Context, s *bench.Summary, say func(string, string, ...an
 	}
 }
 
-// moreRequests is how many requests would give a percentile its samples, at the correlation of this run.
-func moreRequests(x *Context, s *bench.Summary, metric string) int {
+// mostLonger is how many times longer a run may be asked to be: beyond it, repeating is the better advice.
+const mostLonger = 20
+
+// moreSamples says how a percentile gets its samples: by more requests at the correlation of this run, or by repeated runs.
+func moreSamples(x *Context, s *bench.Summary, metric string) string {
 	key, percentile, _ := strings.Cut(metric, ".")
 	d := s.Metrics.Dist(key)
 	for _, p := range x.percentiles() {
-		if bench.PercentileKey(p) == percentile && d != nil && d.NEff.Or(0) > 0 {
-			need := float64(samplesNeeded(p)) * float64(s.Requests.OK) / d.NEff.Or(1)
-			return int(math.Ceil(need*1.05/50) * 50)
+		if bench.PercentileKey(p) != percentile || d == nil || d.NEff.Or(0) <= 0 {
+			continue
 		}
+		times := float64(samplesNeeded(p)) / d.NEff.Or(1) * 1.05
+		if times > mostLonger {
+			break
+		}
+		return fmt.Sprintf("--num-requests %.0f", math.Ceil(times*float64(s.Requests.OK)/50)*50)
 	}
-	return 0
+	return "repeat the run and compare its percentiles"
 }
 
 func findNoInterval(x *Context, s *bench.Summary, say func(string, string, ...any)) {

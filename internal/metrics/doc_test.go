@@ -93,7 +93,7 @@ something.
 |---|---|---|
 `)
 	for _, r := range rules() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.code, r.severity, cell(strings.ReplaceAll(r.remedy, "%d", "N")))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.code, r.severity, cell(r.remedy))
 	}
 	return b.String()
 }
