@@ -18,7 +18,6 @@ type progressView struct {
 	quiet bool
 	block *tty.Block // nil without a terminal
 	last  time.Time
-	phase string
 	begun time.Time
 }
 

@@ -1,0 +1,103 @@
+package discover
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// server answers paths with bodies; the others with 404.
+func server(t *testing.T, bodies map[string]string) *Prober {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, ok := bodies[r.URL.Path]
+		if !ok || r.Header.Get("X-Key") != "k" {
+			http.Error(w, `{"detail":"Not Found"}`, http.StatusNotFound)
+			return
+		}
+		io.WriteString(w, b)
+	}))
+	t.Cleanup(srv.Close)
+	return &Prober{HTTP: srv.Client(), Join: func(p string) string { return srv.URL + p }, Header: []wire.Field{{Name: "X-Key", Value: "k"}}}
+}
+
+// recorded is the body that a real engine gave.
+func recorded(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../testdata/wire/recorded", name+".response.http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, ok := strings.Cut(string(b), "\r\n\r\n")
+	if !ok {
+		t.Fatal(name, "has no body")
+	}
+	return body
+}
+
+// Real engines are known by what they answered.
+func TestIdentify(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		bodies             map[string]string
+		engine, version    string
+		model, quant       string
+		maxLen, slots, voc int
+	}{
+		{"vLLM", map[string]string{"/v1/models": recorded(t, "vllm-get-v1-models"), "/version": recorded(t, "vllm-get-version")}, "vllm", "0.32.0", "tiny", "", 2048, 0, 0},
+		{"llama.cpp", map[string]string{"/v1/models": recorded(t, "llamacpp-get-v1-models"), "/props": recorded(t, "llamacpp-get-props")},
+			"llamacpp", "", "gemma3-270m-q4km.gguf", "Q4_K - Medium", 2048, 4, 262144},
+		{"Ollama", map[string]string{"/v1/models": recorded(t, "ollama-get-v1-models"), "/api/version": recorded(t, "ollama-get-api-version")}, "ollama", "", "", "", 0, 0, 0},
+		{"nobody known", map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"me"},{"id":"b"}]}`}, "", "", "a", "", 0, 0, 0},
+		{"no models", map[string]string{}, "", "", "", "", 0, 0, 0},
+		{"an HTML page", map[string]string{"/v1/models": "<html>", "/api/version": "<html>"}, "", "", "", "", 0, 0, 0},
+	} {
+		e, err := server(t, c.bodies).Identify(context.Background())
+		if err != nil || e.Name != c.engine || e.MaxLen != c.maxLen || e.Slots != c.slots || e.Vocab != c.voc || e.Quant != c.quant ||
+			c.version != "" && e.Version != c.version || c.model != "" && (len(e.Models) == 0 || e.Models[0] != c.model) {
+			t.Errorf("%s: %+v %v", c.name, e, err)
+		}
+	}
+}
+
+func TestRefusedAndDown(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, `{"error":"Unauthorized"}`, http.StatusUnauthorized)
+	}))
+	p := &Prober{HTTP: srv.Client(), Join: func(s string) string { return srv.URL + s }}
+	if _, err := p.Identify(context.Background()); fault.CodeOf(err) != fault.Target || !strings.Contains(err.Error(), "Unauthorized") || !strings.Contains(fault.HintOf(err), "--api-key") {
+		t.Error(err)
+	}
+	if !p.Ready(context.Background()) {
+		t.Error("a server that asks for a key is up")
+	}
+	srv.Close()
+	if _, err := p.Identify(context.Background()); fault.CodeOf(err) != fault.Target || !strings.Contains(err.Error(), "refused") {
+		t.Error(err)
+	}
+	if p.Ready(context.Background()) {
+		t.Error("a closed server is ready")
+	}
+}
+
+func TestCount(t *testing.T) {
+	p := server(t, map[string]string{"/tokenize": recorded(t, "vllm-tokenize")})
+	if n, ok := p.Count(context.Background(), "tiny", "hello world", true); !ok || n < 1 {
+		t.Error(n, ok)
+	}
+	// llama.cpp has the path and another form: not a count
+	if n, ok := server(t, map[string]string{"/tokenize": recorded(t, "llamacpp-tokenize")}).Count(context.Background(), "m", "x", false); ok {
+		t.Error(n)
+	}
+	if _, ok := server(t, nil).Count(context.Background(), "m", "x", false); ok {
+		t.Error("a count from nowhere")
+	}
+}
