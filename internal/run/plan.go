@@ -60,12 +60,14 @@ type Plan struct {
 
 	dataset workload.Dataset
 	deps    Deps
+	asking  map[string]*http.Transport // by host, while the plan is being made
 }
 
 // Prepare resolves the targets, asks the first one who it is, and finds out how long its prompts must be. Offline asks nobody:
 // what is then not known is an estimate.
 func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
-	p := &Plan{Spec: spec, deps: deps}
+	p := &Plan{Spec: spec, deps: deps, asking: map[string]*http.Transport{}}
+	defer p.stopAsking()
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
@@ -179,20 +181,27 @@ func (p *Plan) waitReady(ctx context.Context, t *client.Target) error {
 
 // prober asks a target over plain HTTP, apart from what is measured.
 func (p *Plan) prober(t *client.Target) *discover.Prober {
-	dial := p.deps.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: p.Spec.Client.ConnectTimeout}).DialContext
+	transport := p.asking[t.URL.Host]
+	if transport == nil {
+		dial := p.deps.Dial
+		if dial == nil {
+			dial = (&net.Dialer{Timeout: p.Spec.Client.ConnectTimeout}).DialContext
+		}
+		transport = &http.Transport{TLSClientConfig: p.deps.TLS,
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return dial(ctx, network, t.Addr) // the address that answered
+			}}
+		p.asking[t.URL.Host] = transport
 	}
-	target := *t
-	transport := &http.Transport{TLSClientConfig: p.deps.TLS, DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if target.Addr != "" {
-				addr = target.Addr // the address that answered
-			}
-			return dial(ctx, network, addr)
-		}}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &discover.Prober{HTTP: &http.Client{Transport: transport, CheckRedirect: refuse}, Join: t.Join, Header: p.deps.Header}
+}
+
+// stopAsking closes the connections of the questions: an idle one may hold a thread of the server.
+func (p *Plan) stopAsking() {
+	for _, t := range p.asking {
+		t.CloseIdleConnections()
+	}
 }
 
 // choose decides dialect, endpoint, model and whether the output length is forced.
