@@ -23,7 +23,8 @@ type Record struct {
 
 	Due         opt.Of[time.Duration] `json:"due_ns,omitzero"`          // the schedule wanted it sent (open loop)
 	Slot        opt.Of[time.Duration] `json:"slot_ns,omitzero"`         // a place under the cap was free
-	Sent        opt.Of[time.Duration] `json:"sent_ns,omitzero"`         // last byte handed to the kernel
+	Sent        opt.Of[time.Duration] `json:"sent_ns,omitzero"`         // last byte handed to the kernel: its transmit stamp where there is one
+	Handed      opt.Of[time.Duration] `json:"handed_ns,omitzero"`       // the same by the client's clock, when Sent is a transmit stamp
 	Headers     opt.Of[time.Duration] `json:"headers_ns,omitzero"`      // response head complete
 	First       opt.Of[time.Duration] `json:"first_ns,omitzero"`        // first output event
 	Second      opt.Of[time.Duration] `json:"second_ns,omitzero"`       // second output event

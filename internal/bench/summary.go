@@ -54,10 +54,12 @@ const (
 
 // ClientReport is what the client says about itself.
 type ClientReport struct {
-	Engine          string `json:"engine,omitempty"` // portable or epoll
-	Stamp           string `json:"stamp,omitempty"`  // grade in use
-	Connections     int    `json:"connections"`      // opened
-	StaleRetries    int    `json:"stale_retries"`    // calls sent again because a reused connection was closed
+	Engine          string `json:"engine,omitempty"`        // portable or epoll
+	Stamp           string `json:"stamp,omitempty"`         // grade in use
+	Threads         int    `json:"threads,omitempty"`       // of the epoll engine
+	Connections     int    `json:"connections"`             // opened
+	ReadsHeldUp     int    `json:"reads_held_up,omitempty"` // times that reading stopped for 1 ms, since too much lay unfolded
+	StaleRetries    int    `json:"stale_retries"`           // calls sent again because a reused connection was closed
 	Reads           int    `json:"reads"`
 	Unstamped       int    `json:"unstamped_reads"`   // without a kernel stamp where one was wanted
 	ReadDelayP99    int64  `json:"read_delay_p99_ns"` // from the kernel's stamp to the read

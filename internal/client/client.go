@@ -27,7 +27,7 @@ type Engine interface {
 	// Submit hands over a job. Jobs are sent in the order of their due times, those without one in the order of submission and
 	// before the others. Submit prepares the bytes to be sent and never waits.
 	Submit(*Job)
-	// Open opens idle connections to a target ahead of need.
+	// Open opens connections to a target ahead of need, until n are idle.
 	Open(target, n int)
 	// Drain drops every job that has not been sent; each is given to the Sink as dropped.
 	Drain()
@@ -57,6 +57,16 @@ type Sink interface {
 	Done(*Job, *wire.Transcript)
 }
 
+// New starts the best engine that the system and the options allow.
+func New(o Options) Engine {
+	if o.Dial == nil && !o.HTTP2 && !slices.ContainsFunc(o.Targets, func(t Target) bool { return t.URL.Scheme != "http" }) {
+		if e, err := NewEpoll(o); err == nil {
+			return e
+		}
+	}
+	return NewPortable(o)
+}
+
 // Options configure an engine.
 type Options struct {
 	Epoch   time.Time
@@ -79,8 +89,10 @@ type Options struct {
 	// UserAgent names this program to the server.
 	UserAgent string
 
+	Threads int // engine threads; 0 = 1
+
 	MaxBody  int // bound of one response in bytes; 0 = 1 GiB
-	PartSize int // hand over a Part past so many bytes; 0 = 256 KiB
+	PartSize int // hand over a Part past so many bytes; 0 = 16 KiB
 }
 
 // DefaultSpin is the polling time before a due time: a wake-up from sleep is 21-80 us late here, one from Go's timers 1 ms.
@@ -92,14 +104,15 @@ const NeverSent = "never sent"
 // Limits of one exchange.
 const (
 	defaultMaxBody  = 1 << 30
-	defaultPartSize = 256 << 10
+	defaultPartSize = 16 << 10
 	afterUntil      = 500 * time.Millisecond // for the body to end after its terminator
 )
 
 // Target is one server.
 type Target struct {
-	URL  *url.URL // http or https, with a base path
-	Addr string   // host:port to connect to; resolved, so that no lookup falls into a measurement
+	URL    *url.URL // http or https, with a base path
+	Addr   string   // host:port to connect to; resolved, so that no lookup falls into a measurement
+	Socket string   // path of a unix socket to connect to instead
 }
 
 // ParseTarget reads a base URL. A missing scheme is http.

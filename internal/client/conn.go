@@ -64,11 +64,13 @@ func (c *conn) begin(ex *exchange) {
 	c.p.wg.Go(func() {
 		defer close(ex.written)
 		cut := len(ex.raw) - lastPiece
+		ex.unwritten = true
 		if _, err := c.nc.Write(ex.raw[:cut]); err != nil {
 			return
 		}
 		ex.sent.Store(int64(c.p.clock.now()))
-		c.nc.Write(ex.raw[cut:])
+		_, err := c.nc.Write(ex.raw[cut:])
+		ex.unwritten = err != nil
 	})
 }
 
@@ -181,7 +183,7 @@ func (ex *exchange) feed(c *conn, b []byte, at time.Duration) (done, keep bool, 
 		if !ex.tr.Ended.Defined() {
 			ex.tr.Ended = opt.Some(at)
 		}
-		keep = n == len(b) && ex.http.KeepAlive() && !c.p.o.FreshEach && ex.writerDone()
+		keep = n == len(b) && ex.http.KeepAlive() && !c.p.o.FreshEach && ex.writerDone(c)
 		return true, keep, failure{}
 	}
 	if ex.untilFound && !found {
@@ -198,18 +200,26 @@ func (ex *exchange) headDone(at time.Duration) {
 	}
 }
 
-// writerDone tells whether the whole request is out. A server that answers before is not to be trusted with another.
-func (ex *exchange) writerDone() bool {
+// writerDone tells whether the whole request is out. A server that answers before is not to be trusted with another; one that has
+// read the last byte just now may find the writer still on its way back.
+func (ex *exchange) writerDone(c *conn) bool {
 	if ex.written == nil {
 		return true
 	}
+	if time.Duration(ex.sent.Load()) != notSent {
+		c.nc.SetWriteDeadline(time.Now().Add(writerReturn))
+		<-ex.written
+	}
 	select {
 	case <-ex.written:
-		return true
+		return !ex.unwritten
 	default:
 		return false
 	}
 }
+
+// writerReturn is how long the writer of a large request may take to return after the server's answer.
+const writerReturn = 10 * time.Millisecond
 
 // broke ends an exchange whose connection ended or whose time is over.
 func (c *conn) broke(ex *exchange, err error) {

@@ -24,8 +24,9 @@ type exchange struct {
 	untilFound bool
 	plain      bool // the body is not compressed, so that it can be searched
 
-	sent    atomic.Int64  // offset from the epoch, written by the writer while the reader may read already
-	written chan struct{} // closed when the writer is done with a large request; nil for a small one
+	sent      atomic.Int64  // offset from the epoch, written by the writer while the reader may read already
+	written   chan struct{} // closed when the writer is done with a large request; nil for a small one
+	unwritten bool          // the writer gave up; valid when written is closed
 
 	mu     sync.Mutex
 	cancel func() // ends the exchange from outside, once it is under way

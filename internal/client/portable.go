@@ -84,7 +84,7 @@ func (p *Portable) Open(target, n int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for range n {
+	for len(p.idle[target])+p.opening[target] < n && !p.closing {
 		p.openLocked(target)
 	}
 }
@@ -163,6 +163,10 @@ func (p *Portable) Cut() {
 // Close implements Engine.
 func (p *Portable) Close() bench.ClientReport {
 	p.mu.Lock()
+	if p.closed {
+		defer p.mu.Unlock()
+		return p.report()
+	}
 	p.closing = true
 	p.mu.Unlock()
 	p.Drain()

@@ -216,7 +216,7 @@ func sampleLag(r *bench.Record, x *Context, add func(float64)) {
 	due, ok := r.Due.Get()
 	sent, ok2 := r.Sent.Get()
 	if ok && ok2 {
-		add(float64(sent-max(due, r.Slot.Or(due))) / perMS)
+		add(float64(r.Handed.Or(sent)-max(due, r.Slot.Or(due))) / perMS)
 	}
 }
 

@@ -99,7 +99,7 @@ func Table() []Def {
 			Definition: "slot - due: the wait for a place under the concurrency cap, a property of the load and not the client's fault; 0 without a cap",
 			NotDefined: "closed loop", Sample: sampleQueue, Of: OfSent},
 		{Key: "lag_ms", Short: "client lag", Name: "the client's own lateness", Unit: "ms", Better: Lower,
-			Definition: "sent - max(due, slot)", NotDefined: "closed loop, or rate inf", Sample: sampleLag, Of: OfSent},
+			Definition: "handed - max(due, slot), where handed is when the client gave the last byte of the request to the kernel; its way to the transmit stamp is the kernel's", NotDefined: "closed loop, or rate inf", Sample: sampleLag, Of: OfSent},
 		{Key: "connect_ms", Short: "connect", Name: "TCP connect", Unit: "ms", Better: Lower,
 			Definition: "time to open the connection, for requests that had to; it is before sent and in no latency", NotDefined: "the connection was there", Sample: sampleConnect, Of: OfSent},
 		{Key: "tls_ms", Short: "TLS", Name: "TLS handshake", Unit: "ms", Better: Lower,

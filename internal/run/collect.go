@@ -90,10 +90,12 @@ func (c *collector) take(it item) {
 	if it.tr == nil {
 		c.keepReads(t, it.part.Raw, it.part.Marks)
 		t.fold.Feed(it.part)
+		release(it.part.Release)
 		return
 	}
 	c.keepReads(t, it.tr.Raw, it.tr.Marks)
 	r := t.fold.End(it.tr)
+	release(it.tr.Release)
 	t.moments(&r)
 	if c.transcripts != nil && r.Outcome != bench.Dropped {
 		c.transcripts.Append(t.kept(it.tr, &r))
@@ -102,6 +104,13 @@ func (c *collector) take(it item) {
 		r.Events, r.EventTokens, r.EventChoice = nil, nil, nil
 	}
 	t.ended(&r)
+}
+
+// release gives the bytes of a part back to the client: neither the fold nor the kept reads hold on to them.
+func release(f func()) {
+	if f != nil {
+		f()
+	}
 }
 
 // write gives a record to the journal.
@@ -131,7 +140,7 @@ func (c *collector) keepReads(t *task, raw []byte, marks []wire.Mark) {
 }
 
 func (t *task) kept(tr *wire.Transcript, r *bench.Record) *store.Kept {
-	return &store.Kept{ID: r.ID, Phase: r.Phase, Target: tr.Target, Due: r.Due, Slot: tr.Slot, Sent: tr.Sent, HeadAt: tr.HeadAt, Ended: tr.Ended,
+	return &store.Kept{ID: r.ID, Phase: r.Phase, Target: tr.Target, Due: r.Due, Slot: tr.Slot, Sent: tr.Sent, Handed: tr.Handed, HeadAt: tr.HeadAt, Ended: tr.Ended,
 		Connect: tr.Connect, TLS: tr.TLS, Reused: tr.Reused, Retried: tr.Retried, Stamp: tr.Stamp, Fail: tr.Fail, Cause: tr.Cause,
 		Conversation: t.req.Conversation, Turn: t.req.Turn, ISLAsked: t.req.ISL, OSLAsked: t.req.OSL, Tokens: t.req.Tokens, Framed: tr.Framed, Status: tr.Status, Header: tr.Header, Reads: t.reads}
 }

@@ -168,7 +168,7 @@ func (p *Plan) newEngine(epoch time.Time, sink client.Sink) client.Engine {
 		o.Cap = ph.Load.InFlightLimit()
 		o.Spare = spare(ph.Load, o.FreshEach)
 	}
-	return client.NewPortable(o)
+	return client.New(o)
 }
 
 // spareTime is how much of an open loop's arrivals should find a connection open: a new one takes about as long.

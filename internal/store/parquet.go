@@ -25,6 +25,7 @@ type parquetRow struct {
 	Due          *int64   `parquet:"due_ns,optional"`
 	Slot         *int64   `parquet:"slot_ns,optional"`
 	Sent         *int64   `parquet:"sent_ns,optional"`
+	Handed       *int64   `parquet:"handed_ns,optional"`
 	Headers      *int64   `parquet:"headers_ns,optional"`
 	First        *int64   `parquet:"first_ns,optional"`
 	Second       *int64   `parquet:"second_ns,optional"`
@@ -72,7 +73,7 @@ func rowOf(r *bench.Record) parquetRow {
 	row := parquetRow{
 		ID: int64(r.ID), Phase: r.Phase, Target: int64(r.Target), Conversation: int64(r.Conversation), Turn: int64(r.Turn),
 		Outcome: string(r.Outcome), Status: int64(r.Status), Error: r.Error,
-		Due: ns(r.Due), Slot: ns(r.Slot), Sent: ns(r.Sent), Headers: ns(r.Headers), First: ns(r.First), Second: ns(r.Second),
+		Due: ns(r.Due), Slot: ns(r.Slot), Sent: ns(r.Sent), Handed: ns(r.Handed), Headers: ns(r.Headers), First: ns(r.First), Second: ns(r.Second),
 		FirstAnswer: ns(r.FirstAnswer), Last: ns(r.Last), End: ns(r.End),
 		ISL: count(r.ISL), ISLAsked: int64(r.ISLAsked), ISLSource: string(r.ISLSource),
 		OSL: count(r.OSL), OSLAsked: int64(r.OSLAsked), OSLSource: string(r.OSLSource),

@@ -27,6 +27,7 @@ type Kept struct {
 	Due    opt.Of[time.Duration] `json:"due_ns,omitzero"`
 	Slot   opt.Of[time.Duration] `json:"slot_ns,omitzero"`
 	Sent   opt.Of[time.Duration] `json:"sent_ns,omitzero"`
+	Handed opt.Of[time.Duration] `json:"handed_ns,omitzero"`
 	HeadAt opt.Of[time.Duration] `json:"headers_ns,omitzero"`
 	Ended  opt.Of[time.Duration] `json:"end_ns,omitzero"`
 
@@ -59,7 +60,7 @@ type Read struct {
 
 // Transcript builds the transcript again.
 func (k *Kept) Transcript() *wire.Transcript {
-	t := &wire.Transcript{Target: k.Target, Slot: k.Slot, Sent: k.Sent, HeadAt: k.HeadAt, Ended: k.Ended, Connect: k.Connect, TLS: k.TLS,
+	t := &wire.Transcript{Target: k.Target, Slot: k.Slot, Sent: k.Sent, Handed: k.Handed, HeadAt: k.HeadAt, Ended: k.Ended, Connect: k.Connect, TLS: k.TLS,
 		Reused: k.Reused, Retried: k.Retried, Stamp: k.Stamp, Fail: k.Fail, Cause: k.Cause, Framed: k.Framed, Status: k.Status, Header: k.Header}
 	for _, r := range k.Reads {
 		t.Raw = append(t.Raw, r.Data...)

@@ -64,7 +64,8 @@ type Transcript struct {
 	Target int // index of the target that was used
 
 	Slot   opt.Of[time.Duration] // a place under the concurrency cap was free (undefined without a cap)
-	Sent   opt.Of[time.Duration] // last byte of the request handed to the kernel
+	Sent   opt.Of[time.Duration] // last byte of the request handed to the kernel: its transmit stamp where there is one, else by the client's clock
+	Handed opt.Of[time.Duration] // the same by the client's clock, when Sent is a transmit stamp
 	HeadAt opt.Of[time.Duration] // the response's head was complete
 	Ended  opt.Of[time.Duration] // end of the body, or the moment of the failure
 
@@ -81,6 +82,8 @@ type Transcript struct {
 	Marks  []Mark // marks of Raw; their offsets count from the first byte of the exchange
 	Bytes  int    // raw bytes received in all
 
+	Release func() // gives Raw and Marks back for another use; nil or uncalled: they are the receiver's
+
 	Stamp Stamp
 	Fail  Fail
 	Cause string // the words of the failure
@@ -93,4 +96,6 @@ type Part struct {
 	Framed bool   // as in Transcript, with Status and Header
 	Status int
 	Header http.Header
+
+	Release func() // as in Transcript
 }

@@ -1,0 +1,141 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// xfer is one job on its way through an engine thread. It belongs to the thread from Submit to its end, then to the deliverer.
+type xfer struct {
+	job   *Job
+	tr    wire.Transcript // all but the bytes and marks, which go through blocks
+	req   []byte          // the request
+	wrote int             // bytes of it that the kernel took
+	until *wire.Until
+	found bool // the terminator was there
+	stale bool // the server may have closed its connection unnoticed
+
+	c     *econn // its connection
+	block *block // the newest bytes, not yet handed on
+	bytes int    // bytes of the response so far
+	last  block  // for the end of a job without bytes
+
+	base   int64 // offset in the connection of the first byte of the response
+	reqEnd int64 // offset in the connection behind the last byte of the request
+
+	place         queuedXfer
+	deadline      time.Duration
+	before, after *xfer // in a list of deadlines
+	in            *deadlines
+}
+
+func newXfer(e *Epoll, j *Job) *xfer {
+	x := &xfer{job: j, tr: wire.Transcript{Target: j.Target, Framed: true}}
+	x.req = appendRequest(nil, e.o.Targets[j.Target], &j.Call, e.o.UserAgent, e.o.FreshEach)
+	if len(j.Call.Until) > 0 {
+		x.until = wire.NewUntil(j.Call.Until)
+	}
+	return x
+}
+
+// feed takes what a read brought for a job, and returns whether its connection is to be read further.
+func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
+	x := c.x
+	x.bytes += len(b)
+	if x.bytes > l.e.o.MaxBody {
+		l.finish(c, false, wire.FailMalformed, fmt.Sprintf("response above %d bytes", l.e.o.MaxBody))
+		return false
+	}
+	l.keep(x, b, at)
+	c.readAt, c.hadHead, c.wasFound = at, c.http.HeadDone(), x.found
+	n, err := c.http.Feed(b, c.onBody)
+	if err != nil {
+		l.finish(c, false, wire.FailMalformed, err.Error())
+		return false
+	}
+	if !c.hadHead && c.http.HeadDone() {
+		x.tr.HeadAt = opt.Some(at)
+	}
+	if c.http.Done() {
+		if !x.tr.Ended.Defined() {
+			x.tr.Ended = opt.Some(at)
+		}
+		keep := n == len(b) && c.http.KeepAlive() && !l.e.o.FreshEach && x.wrote == len(x.req)
+		l.finish(c, keep, "", "")
+		return keep
+	}
+	if x.found && !c.wasFound {
+		l.tails.add(x, l.clock.now()+afterUntil)
+	}
+	return true
+}
+
+// body gets a piece of a body out of the framer.
+func (c *econn) body(p []byte) {
+	x := c.x
+	if x.until == nil || x.found || c.http.Coded() || !x.until.Found(p) {
+		return
+	}
+	x.found = true
+	x.tr.Ended = opt.Some(c.readAt)
+}
+
+// keep appends bytes to the job's block, with their mark, and hands full blocks on.
+func (l *loop) keep(x *xfer, b []byte, at time.Duration) {
+	done := x.bytes - len(b)
+	for len(b) > 0 {
+		if x.block == nil {
+			x.block = l.blocks.get()
+			x.block.x = x
+		}
+		k := copy(x.block.raw[len(x.block.raw):cap(x.block.raw)], b)
+		x.block.raw = x.block.raw[:len(x.block.raw)+k]
+		done += k
+		x.block.marks = append(x.block.marks, wire.Mark{End: done, At: at})
+		b = b[k:]
+		if len(x.block.raw) == cap(x.block.raw) || len(x.block.marks) == cap(x.block.marks) {
+			l.handOn(x, false)
+		}
+	}
+}
+
+// handOn gives the newest bytes of a job to the deliverer, or its end.
+func (l *loop) handOn(x *xfer, end bool) {
+	b := x.block
+	x.block = nil
+	if b == nil {
+		b = &x.last
+		b.x = x
+	}
+	b.end = end
+	l.e.deliverer.take(b)
+}
+
+// finish ends a job. Its slot is free from the end of its response, or from now when that came before its time.
+func (l *loop) finish(c *econn, keep bool, kind wire.Fail, cause string) {
+	x := c.x
+	c.x, x.c = nil, nil
+	x.leave()
+	l.busy--
+	x.tr.Bytes, x.tr.Fail, x.tr.Cause = x.bytes, kind, cause
+	freed := c.readAt
+	if kind != "" || x.bytes == 0 || x.found {
+		freed = l.clock.now()
+	}
+	if !x.tr.Ended.Defined() {
+		x.tr.Ended = opt.Some(freed)
+	}
+	if l.slots != nil {
+		l.slots.put(freed)
+		l.look()
+	}
+	if keep {
+		putIn(&l.idle[c.target], c)
+	} else {
+		l.drop(c)
+	}
+	l.handOn(x, true)
+}
