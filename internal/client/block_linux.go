@@ -80,7 +80,7 @@ func oldestFirst(b *block) *block {
 // holdBack lets an engine thread wait while the sink is too far behind.
 func (l *loop) holdBack() {
 	for l.blocks.out.Load() >= mostBlocks {
-		l.e.counts.waits.Add(1)
+		l.count.waits.Add(1)
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -64,7 +64,7 @@ func New(o Options) Engine {
 			return e
 		}
 	}
-	return NewPortable(o)
+	return newPortable(o, true)
 }
 
 // Options configure an engine.

@@ -16,10 +16,9 @@ import (
 // conn is one HTTP/1.1 connection. Its goroutine reads all the time, also while it is idle, so that a server that closes it is noticed.
 type conn struct {
 	p      *Portable
-	nc     net.Conn
-	stamps *stamped // nc when it has kernel stamps, else nil
+	nc     net.Conn // what HTTP goes over: in, or TLS over it
+	in     dated    // what knows when bytes arrived
 	target int
-	last   time.Duration // newest stamp
 	uses   int
 	waited bool                     // it has been idle, so that the server may have closed it unnoticed
 	ex     atomic.Pointer[exchange] // nil while idle; changed under p.mu
@@ -41,7 +40,7 @@ func (c *conn) assign(ex *exchange) {
 	ex.mayBeStale = c.uses > 0 || c.waited
 	c.uses++
 	ex.tr.Stamp = wire.StampUser
-	if c.stamps != nil {
+	if c.in.stamped() {
 		ex.tr.Stamp = wire.StampSocket
 	}
 	if len(ex.raw) > largeRequest {
@@ -57,7 +56,7 @@ func (c *conn) begin(ex *exchange) {
 	}
 	ex.onCancel(func() { c.nc.SetDeadline(time.Unix(1, 0)) })
 	if ex.written == nil {
-		ex.sent.Store(int64(c.p.clock.now()))
+		ex.sending(c)
 		c.nc.Write(ex.raw)
 		return
 	}
@@ -68,7 +67,7 @@ func (c *conn) begin(ex *exchange) {
 		if _, err := c.nc.Write(ex.raw[:cut]); err != nil {
 			return
 		}
-		ex.sent.Store(int64(c.p.clock.now()))
+		ex.sending(c)
 		_, err := c.nc.Write(ex.raw[cut:])
 		ex.unwritten = err != nil
 	})
@@ -106,39 +105,13 @@ func (c *conn) read() {
 	}
 }
 
-// once reads once and dates what came.
+// once reads once.
 func (c *conn) once(buf []byte) (n int, at time.Duration, err error) {
-	var stamp int64
-	if c.stamps != nil {
-		n, stamp, err = c.stamps.readStamped(buf)
-	} else {
-		n, err = c.nc.Read(buf)
-	}
-	mono, wall := c.p.clock.pair()
-	at = mono
+	n, err = c.nc.Read(buf)
 	if n > 0 {
-		c.p.reads.Add(1)
+		return n, c.in.arrived().at, nil // what came counts first; the next read meets the error again
 	}
-	if n > 0 && c.stamps != nil {
-		ok := false
-		if stamp != 0 {
-			notBefore := c.last
-			if ex := c.ex.Load(); ex != nil {
-				notBefore = max(notBefore, time.Duration(ex.sent.Load()))
-			}
-			at, ok = c.p.clock.at(mono, wall, stamp, notBefore)
-		}
-		if ok {
-			c.p.delays.add(mono - at)
-		} else {
-			c.p.unstamped.Add(1)
-		}
-	}
-	c.last = at
-	if n > 0 {
-		err = nil // what came counts first; the next read meets the error again
-	}
-	return n, at, err
+	return 0, 0, err
 }
 
 // forget takes a connection out of the idle ones. It returns false when it has a job after all.
@@ -231,7 +204,7 @@ func (c *conn) broke(ex *exchange, err error) {
 	case timedOut:
 		p.finish(ex, nil, wire.FailTimeout, "no complete response within "+p.o.Timeout.String())
 	case ex.mayBeStale && ex.tr.Bytes == 0 && !ex.tr.Retried && !ex.interrupted():
-		p.stale.Add(1)
+		p.counts.stale.Add(1)
 		c.nc.Close()
 		if ex.written != nil {
 			<-ex.written // the writer fails on the closed connection

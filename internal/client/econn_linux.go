@@ -20,6 +20,7 @@ type econn struct {
 	number int32 // place in the thread's connections
 	gen    int32 // tells it from those that had the place before
 	fd     int
+	addr   *sockaddr
 	target int
 
 	connecting bool
@@ -33,6 +34,7 @@ type econn struct {
 	waited bool // it has been idle, so that the server may have closed it unnoticed
 	rx, tx int64
 	last   time.Duration // newest stamp
+	pipe   *pipe         // who reads and writes in place of jobs; else nil
 
 	http     wire.HTTP1
 	onBody   func([]byte)
@@ -52,14 +54,24 @@ const transmitStamps = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING
 	unix.SOF_TIMESTAMPING_OPT_ID_TCP | unix.SOF_TIMESTAMPING_OPT_TSONLY
 
 // openAhead starts to open an idle connection. A failure shows again when the connection is needed, and is recorded then.
-func (l *loop) openAhead(target int) { l.connect(target, nil) }
+func (l *loop) openAhead(target int) {
+	c := l.newConn(&l.addrs[target], target)
+	c.ahead = true
+	putIn(&l.opening[target], c)
+	l.connect(c)
+}
 
 // dial opens a connection for a job.
-func (l *loop) dial(target int, x *xfer) { l.connect(target, x) }
+func (l *loop) dial(target int, x *xfer) {
+	c := l.newConn(&l.addrs[target], target)
+	c.x, x.c = x, c
+	l.connect(c)
+}
 
-func (l *loop) connect(target int, x *xfer) {
+// newConn gives a connection its place.
+func (l *loop) newConn(addr *sockaddr, target int) *econn {
 	l.gen++
-	c := &econn{gen: l.gen, fd: -1, target: target, connecting: true, ahead: x == nil, x: x, started: l.clock.now()}
+	c := &econn{gen: l.gen, fd: -1, addr: addr, target: target, connecting: true, started: l.clock.now()}
 	c.onBody = c.body
 	if n := len(l.vacant); n > 0 {
 		c.number, l.vacant = l.vacant[n-1], l.vacant[:n-1]
@@ -68,17 +80,17 @@ func (l *loop) connect(target int, x *xfer) {
 		c.number = int32(len(l.conns))
 		l.conns = append(l.conns, c)
 	}
-	if x != nil {
-		x.c = c
-	} else {
-		putIn(&l.opening[target], c)
-	}
+	return c
+}
+
+// connect starts to connect.
+func (l *loop) connect(c *econn) {
 	if err := l.openSocket(c); err != nil {
 		kind, cause := connectFailure(err)
 		l.dialFailed(c, kind, cause)
 		return
 	}
-	if t := l.e.o.ConnectTimeout; t > 0 {
+	if t := l.o.ConnectTimeout; t > 0 {
 		c.deadline = c.started + t
 		l.dials = append(l.dials, c)
 	}
@@ -86,7 +98,7 @@ func (l *loop) connect(target int, x *xfer) {
 
 // openSocket makes the socket, starts to connect and puts it into the epoll set.
 func (l *loop) openSocket(c *econn) error {
-	a := &l.addrs[c.target]
+	a := c.addr
 	fd, err := unix.Socket(a.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -100,7 +112,7 @@ func (l *loop) openSocket(c *econn) error {
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveProbes)
 	}
 	if a.family == unix.AF_UNIX || unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1) != nil {
-		l.e.counts.stampless.Store(true)
+		l.count.stampless.Store(true)
 	}
 	if _, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), a.pointer(), a.size()); errno != 0 && errno != unix.EINPROGRESS {
 		return errno
@@ -111,11 +123,15 @@ func (l *loop) openSocket(c *econn) error {
 
 // dialFailed ends a connection that could not be opened, and its job.
 func (l *loop) dialFailed(c *econn, kind wire.Fail, cause string) {
-	if c.x != nil {
+	switch {
+	case c.x != nil:
 		l.finish(c, false, kind, cause)
-		return
+	case c.pipe != nil:
+		c.pipe.opened(c, failure{kind, cause})
+		l.drop(c)
+	default:
+		l.drop(c)
 	}
-	l.drop(c)
 }
 
 // connected takes the end of a connect.
@@ -129,9 +145,13 @@ func (l *loop) connected(c *econn) {
 		return
 	}
 	now := l.clock.now()
-	l.e.counts.connections.Add(1)
+	l.count.connections.Add(1)
 	c.connecting = false
-	if l.addrs[c.target].family != unix.AF_UNIX {
+	if c.pipe != nil {
+		c.pipe.opened(c, failure{})
+		return
+	}
+	if c.addr.family != unix.AF_UNIX {
 		unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, transmitStamps)
 	}
 	if x := c.x; x != nil {
@@ -180,10 +200,10 @@ func (l *loop) begin(c *econn, x *xfer) {
 	x.base, x.reqEnd = c.rx, c.tx+int64(len(x.req))
 	c.http.Reset()
 	x.tr.Stamp = wire.StampSocket
-	if l.addrs[c.target].family == unix.AF_UNIX {
+	if c.addr.family == unix.AF_UNIX {
 		x.tr.Stamp = wire.StampUser
 	}
-	if t := l.e.o.Timeout; t > 0 {
+	if t := l.o.Timeout; t > 0 {
 		l.answers.add(x, l.clock.now()+t)
 	}
 	l.write(c)
@@ -220,6 +240,13 @@ func (l *loop) handle(c *econn, events uint32) {
 			return
 		}
 		events &^= unix.EPOLLOUT
+	}
+	if c.pipe != nil {
+		if events&unix.EPOLLOUT != 0 {
+			c.pipe.room()
+		}
+		l.readPipe(c)
+		return
 	}
 	if events&unix.EPOLLERR != 0 {
 		l.readErrors(c)
@@ -274,26 +301,17 @@ func (l *loop) recvmsg(fd int, flags uintptr) (int, syscall.Errno) {
 	}
 }
 
-// date returns when what was just read arrived: its stamp, or now without one.
+// date returns when what was just read arrived.
 func (l *loop) date(c *econn) time.Duration {
-	l.e.counts.reads.Add(1)
-	mono, wall := l.clock.pair()
-	l.now = mono
-	at, ok := mono, false
-	if stamp := parseStamp(l.ctl[:l.hdr.Controllen]); stamp != 0 {
-		notBefore := c.last
-		if c.x != nil {
-			notBefore = max(notBefore, c.x.tr.Sent.Or(0))
-		}
-		at, ok = l.clock.at(mono, wall, stamp, notBefore)
+	notBefore := c.last
+	switch {
+	case c.x != nil:
+		notBefore = max(notBefore, c.x.tr.Sent.Or(0))
+	case c.pipe != nil:
+		notBefore = max(notBefore, time.Duration(c.pipe.sent.Load()))
 	}
-	if ok {
-		l.e.counts.delays.add(mono - at)
-	} else {
-		l.e.counts.unstamped.Add(1)
-	}
-	c.last = at
-	return at
+	c.last = l.count.date(l.clock, parseStamp(l.ctl[:l.hdr.Controllen]), notBefore)
+	return c.last
 }
 
 // readErrors takes transmit stamps out of the error queue of a connection.
@@ -350,7 +368,7 @@ func (l *loop) broke(c *econn, errno syscall.Errno) {
 	case x.found: // the terminator was there: nothing is missing
 		l.finish(c, false, "", "")
 	case x.stale && x.bytes == 0 && !x.tr.Retried:
-		l.e.counts.stale.Add(1)
+		l.count.stale.Add(1)
 		c.x = nil
 		l.drop(c)
 		x.leave()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -29,13 +28,6 @@ type Epoll struct {
 	closeOnce sync.Once
 
 	counts counts
-}
-
-// counts are what the engine threads and the deliverer count; written by several of them.
-type counts struct {
-	connections, stale, reads, unstamped, waits atomic.Int64
-	delays                                      delays
-	stampless                                   atomic.Bool // some connection had no kernel stamps
 }
 
 // NewEpoll starts the engine. The error says why this system or these options do not allow it.
@@ -63,7 +55,7 @@ func NewEpoll(o Options) (*Epoll, error) {
 		n = min(n, o.Cap)
 	}
 	for i := range n {
-		l, err := newLoop(e, addrs, share(o.Cap, n, i))
+		l, err := newLoop(&e.o, addrs, share(o.Cap, n, i), newClock(o.Epoch), &e.counts, func(b *block) { e.deliverer.take(b) })
 		if err != nil {
 			for _, l := range e.loops {
 				l.free()
@@ -180,14 +172,9 @@ func (e *Epoll) busy() bool {
 }
 
 func (e *Epoll) report() bench.ClientReport {
-	c := &e.counts
-	r := bench.ClientReport{Engine: "epoll", Stamp: string(wire.StampSocket), Connections: int(c.connections.Load()),
-		StaleRetries: int(c.stale.Load()), Reads: int(c.reads.Load()), Unstamped: int(c.unstamped.Load()),
-		ReadDelayP99: int64(c.delays.quantile(0.99)), Threads: len(e.loops), ReadsHeldUp: int(c.waits.Load())}
-	if c.stampless.Load() {
-		r.Stamp = string(wire.StampUser)
-	}
-	for _, l := range e.loops {
+	r := e.counts.report(e.loops[0].clock)
+	r.Engine, r.Threads = "epoll", len(e.loops)
+	for _, l := range e.loops[1:] {
 		steps, unrepaired := l.clock.counts()
 		r.ClockSteps = max(r.ClockSteps, steps)
 		r.UnrepairedSteps += unrepaired

@@ -107,6 +107,13 @@ func (ex *exchange) interrupted() bool {
 	return ex.cut
 }
 
+// sending notes that the last byte of the request goes out now.
+func (ex *exchange) sending(c *conn) {
+	now := ex.p.clock.now()
+	ex.sent.Store(int64(now))
+	c.in.sending(now)
+}
+
 // take appends what one read brought, and hands a part over when much has gathered.
 func (ex *exchange) take(b []byte, at time.Duration) error {
 	tr := ex.tr

@@ -33,7 +33,7 @@ func (p *Portable) newTransport(t Target) *http.Transport {
 				ctx, cancel = context.WithTimeout(ctx, p.o.ConnectTimeout)
 				defer cancel()
 			}
-			p.connections.Add(1)
+			p.counts.connections.Add(1)
 			return p.dialer()(ctx, network, t.Addr)
 		},
 	}
@@ -43,7 +43,7 @@ func (p *Portable) newTransport(t Target) *http.Transport {
 // its newest stamp may be too new for a stream.
 func (p *Portable) roundTrip(ex *exchange) {
 	ex.tr.Framed, ex.tr.Stamp = false, wire.StampUser
-	p.stampless.Store(true)
+	p.counts.stampless.Store(true)
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
 	ex.onCancel(cancel)
@@ -94,7 +94,7 @@ func (p *Portable) readStream(ex *exchange, req *http.Request) failure {
 		n, err := resp.Body.Read(buf)
 		at := p.clock.now()
 		if n > 0 {
-			p.reads.Add(1)
+			p.counts.reads.Add(1)
 			if err := ex.take(buf[:n], at); err != nil {
 				return failure{wire.FailMalformed, err.Error()}
 			}

@@ -17,7 +17,9 @@ import (
 
 // loop is one engine thread. All but tell and the fields that it uses belong to the thread.
 type loop struct {
-	e     *Epoll
+	o     *Options
+	count *counts
+	hand  func(*block) // hands bytes on, and ends
 	addrs []sockaddr
 	ep    int // epoll set
 	bell  int // eventfd that wakes the thread
@@ -58,6 +60,7 @@ type command struct {
 	x      *xfer
 	target int
 	n      int
+	pipe   *pipe
 }
 
 type commandKind uint8
@@ -68,6 +71,9 @@ const (
 	cmdDrain
 	cmdCut
 	cmdStop
+	cmdDial
+	cmdResume
+	cmdHangUp
 )
 
 // Sizes of an engine thread. A read takes what the socket has, up to the buffer; a wait returns up to epollBatch sockets.
@@ -82,7 +88,8 @@ const (
 
 const never = time.Duration(1<<63 - 1)
 
-func newLoop(e *Epoll, addrs []sockaddr, limit int) (*loop, error) {
+// newLoop makes a loop with its part of the cap. hand gets what it has read of jobs; it must not wait.
+func newLoop(o *Options, addrs []sockaddr, limit int, clock *clock, count *counts, hand func(*block)) (*loop, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -92,7 +99,7 @@ func newLoop(e *Epoll, addrs []sockaddr, limit int) (*loop, error) {
 		unix.Close(ep)
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	l := &loop{e: e, addrs: addrs, ep: ep, bell: bell, ended: make(chan struct{}), clock: newClock(e.o.Epoch), next: never,
+	l := &loop{o: o, count: count, hand: hand, addrs: addrs, ep: ep, bell: bell, ended: make(chan struct{}), clock: clock, next: never,
 		idle: make([][]*econn, len(addrs)), opening: make([][]*econn, len(addrs)), buf: make([]byte, readBuffer), evs: make([]unix.EpollEvent, epollBatch)}
 	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: -1}); err != nil {
 		l.free()
@@ -173,7 +180,7 @@ func (l *loop) wait() int {
 	if n == 0 {
 		wait := min(longestWait, l.nextDeadline()-l.now+time.Microsecond)
 		if l.next != never {
-			wait = min(wait, l.next-l.e.o.Spin-l.clock.now())
+			wait = min(wait, l.next-l.o.Spin-l.clock.now())
 		}
 		if wait <= 0 {
 			return 0 // the caller looks at the clock and comes back
@@ -221,6 +228,12 @@ func (l *loop) obey() {
 			l.cut()
 		case cmdStop:
 			l.stopping = true
+		case cmdDial:
+			l.dialPipe(c.pipe)
+		case cmdResume:
+			l.resume(c.pipe)
+		case cmdHangUp:
+			l.hangUp(c.pipe)
 		}
 	}
 	l.look()
@@ -264,7 +277,7 @@ func (l *loop) start(x *xfer) {
 	} else {
 		l.dial(target, x)
 	}
-	if len(l.idle[target])+len(l.opening[target]) < l.e.o.Spare {
+	if len(l.idle[target])+len(l.opening[target]) < l.o.Spare {
 		l.openAhead(target)
 	}
 }
@@ -310,7 +323,7 @@ func (l *loop) expire() {
 		l.finish(x.c, false, "", "") // the terminator was there: nothing is missing
 	}
 	for x := l.answers.first; x != nil && x.deadline <= l.now; x = l.answers.first {
-		l.finish(x.c, false, wire.FailTimeout, "no complete response within "+l.e.o.Timeout.String())
+		l.finish(x.c, false, wire.FailTimeout, "no complete response within "+l.o.Timeout.String())
 	}
 	for len(l.dials) > 0 && (!l.dials[0].connecting || l.dials[0].deadline <= l.now) {
 		c := l.dials[0]

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -39,13 +38,15 @@ type Portable struct {
 	wg sync.WaitGroup
 	h2 []*http.Transport
 
-	connections, stale, reads, unstamped atomic.Int64
-	delays                               delays
-	stampless                            atomic.Bool // some connection had no kernel stamps
+	counts counts
+	pipes  *pipes // nil: each connection reads for itself
 }
 
-// NewPortable starts the engine.
-func NewPortable(o Options) *Portable {
+// NewPortable starts the engine, with connections that read for themselves.
+func NewPortable(o Options) *Portable { return newPortable(o, false) }
+
+// newPortable starts the engine, where it can with an engine thread that reads and dates for all connections.
+func newPortable(o Options, threaded bool) *Portable {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
@@ -66,6 +67,9 @@ func NewPortable(o Options) *Portable {
 	}
 	if o.Cap > 0 {
 		p.slots = newSlots(o.Cap, p.clock.now())
+	}
+	if threaded && o.Dial == nil {
+		p.pipes = newPipes(&p.o, p.clock, &p.counts)
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if o.HTTP2 {
@@ -188,22 +192,15 @@ func (p *Portable) Close() bench.ClientReport {
 		t.CloseIdleConnections()
 	}
 	p.sleep.close()
+	p.pipes.close()
 	p.guard.close()
 	return p.report()
 }
 
 func (p *Portable) report() bench.ClientReport {
-	steps, unrepaired := p.clock.counts()
-	stamp := wire.StampSocket
-	if p.stampless.Load() || p.reads.Load() == 0 && p.guard == nil {
-		stamp = wire.StampUser
-	}
-	return bench.ClientReport{
-		Engine: "portable", Stamp: string(stamp),
-		Connections: int(p.connections.Load()), StaleRetries: int(p.stale.Load()),
-		Reads: int(p.reads.Load()), Unstamped: int(p.unstamped.Load()),
-		ReadDelayP99: int64(p.delays.quantile(0.99)), ClockSteps: steps, UnrepairedSteps: unrepaired,
-	}
+	r := p.counts.report(p.clock)
+	r.Engine = "portable"
+	return r
 }
 
 // dispatch sends what is due. Under a cap whoever frees a slot sends the next job itself.
@@ -293,23 +290,21 @@ func (p *Portable) connect(ctx context.Context, target int, ex *exchange) (*conn
 		defer cancel()
 	}
 	start := p.clock.now()
-	nc, err := p.dialer()(ctx, "tcp", t.Addr)
-	if err != nil {
-		kind, cause := connectFailure(err)
-		return nil, failure{kind, cause}
+	in, fail := p.open(ctx, t)
+	if in == nil {
+		return nil, fail
 	}
 	connected := p.clock.now()
-	p.connections.Add(1)
+	c := &conn{p: p, target: target, nc: in, in: in}
 	if t.URL.Scheme == "https" {
-		tc := tls.Client(nc, p.tlsConfig(t, "http/1.1"))
+		c.in = newLookahead(c.in, true)
+		tc := tls.Client(c.in, p.tlsConfig(t, "http/1.1"))
 		if err := tc.HandshakeContext(ctx); err != nil {
-			nc.Close()
+			in.Close()
 			kind, cause := tlsFailure(err)
 			return nil, failure{kind, cause}
 		}
-		nc = tc
-	} else if p.o.Dial == nil {
-		nc = withStamps(nc)
+		c.nc = tc
 	}
 	if ex != nil {
 		ex.tr.Connect = opt.Some(connected - start)
@@ -317,11 +312,28 @@ func (p *Portable) connect(ctx context.Context, target int, ex *exchange) (*conn
 			ex.tr.TLS = opt.Some(p.clock.now() - connected)
 		}
 	}
-	c := &conn{p: p, nc: nc, target: target}
-	if c.stamps, _ = nc.(*stamped); c.stamps == nil {
-		p.stampless.Store(true)
-	}
 	return c, failure{}
+}
+
+// open opens the connection below HTTP and TLS.
+func (p *Portable) open(ctx context.Context, t Target) (dated, failure) {
+	if p.pipes != nil {
+		return p.pipes.dial(ctx, t)
+	}
+	nc, err := p.dialer()(ctx, "tcp", t.Addr)
+	if err != nil {
+		kind, cause := connectFailure(err)
+		return nil, failure{kind, cause}
+	}
+	p.counts.connections.Add(1)
+	var in dated = &undated{Conn: nc, clock: p.clock, n: &p.counts}
+	if p.o.Dial == nil {
+		in = withStamps(nc, p.clock, &p.counts)
+	}
+	if !in.stamped() {
+		p.counts.stampless.Store(true)
+	}
+	return in, failure{}
 }
 
 // dialer returns how a connection is opened. TCP_NODELAY is on by default.

@@ -4,15 +4,19 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// stamped is a TCP connection whose reads are recvmsg calls that also bring the kernel's receive stamp of the last byte.
-type stamped struct {
+// stampedConn is a TCP connection whose reads are recvmsg calls that also bring the kernel's receive stamp of the last byte.
+type stampedConn struct {
 	*net.TCPConn
+	clock *clock
+	count *counts
 	raw   syscall.RawConn
 	call  func(uintptr) bool
 	hdr   unix.Msghdr
@@ -20,32 +24,35 @@ type stamped struct {
 	ctl   [128]byte
 	n     int
 	errno syscall.Errno
+	m     moment
+	sent  atomic.Int64 // when the newest request went out
 }
 
-// withStamps asks the kernel for receive stamps on a connection; it is returned as it was when the kernel refuses.
-func withStamps(nc net.Conn) net.Conn {
+// withStamps asks the kernel for receive stamps on a connection. Where it refuses, the return of the read is taken.
+func withStamps(nc net.Conn, c *clock, n *counts) dated {
+	plain := &undated{Conn: nc, clock: c, n: n}
 	tc, ok := nc.(*net.TCPConn)
 	if !ok {
-		return nc
+		return plain
 	}
 	raw, err := tc.SyscallConn()
 	if err != nil {
-		return nc
+		return plain
 	}
 	var serr error
 	if err := raw.Control(func(fd uintptr) {
 		serr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1)
 	}); err != nil || serr != nil {
-		return nc
+		return plain
 	}
-	s := &stamped{TCPConn: tc, raw: raw}
+	s := &stampedConn{TCPConn: tc, clock: c, count: n, raw: raw}
 	s.hdr.Iov = &s.iov
 	s.hdr.Iovlen = 1
 	s.call = s.recvmsg
 	return s
 }
 
-func (s *stamped) recvmsg(fd uintptr) bool {
+func (s *stampedConn) recvmsg(fd uintptr) bool {
 	s.hdr.Control = &s.ctl[0]
 	s.hdr.SetControllen(len(s.ctl))
 	for {
@@ -61,20 +68,40 @@ func (s *stamped) recvmsg(fd uintptr) bool {
 	}
 }
 
-// readStamped reads once. stamp is the kernel's wall-clock time in ns, or 0.
-func (s *stamped) readStamped(p []byte) (n int, stamp int64, err error) {
+// Read implements net.Conn.
+func (s *stampedConn) Read(p []byte) (int, error) {
 	s.iov.Base = &p[0]
 	s.iov.SetLen(len(p))
 	if err := s.raw.Read(s.call); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	if s.errno != 0 {
-		return 0, 0, &net.OpError{Op: "read", Net: "tcp", Addr: s.RemoteAddr(), Err: s.errno}
+		return 0, &net.OpError{Op: "read", Net: "tcp", Addr: s.RemoteAddr(), Err: s.errno}
 	}
 	if s.n == 0 {
-		return 0, 0, io.EOF
+		return 0, io.EOF
 	}
-	return s.n, parseStamp(s.ctl[:s.hdr.Controllen]), nil
+	s.m.at = s.count.date(s.clock, parseStamp(s.ctl[:s.hdr.Controllen]), max(s.m.at, time.Duration(s.sent.Load())))
+	s.m.end += int64(s.n)
+	return s.n, nil
+}
+
+func (s *stampedConn) arrived() moment         { return s.m }
+func (s *stampedConn) sending(t time.Duration) { s.sent.Store(int64(t)) }
+func (s *stampedConn) stamped() bool           { return true }
+
+// date returns when a read arrived, from its stamp, or now when it has none (0) or it cannot be placed. It counts the read.
+func (n *counts) date(c *clock, stamp int64, notBefore time.Duration) time.Duration {
+	n.reads.Add(1)
+	mono, wall := c.pair()
+	if stamp != 0 {
+		if at, ok := c.at(mono, wall, stamp, notBefore); ok {
+			n.delays.add(mono - at)
+			return at
+		}
+	}
+	n.unstamped.Add(1)
+	return mono
 }
 
 // parseStamp finds the stamp in a control buffer: a cmsghdr (length, level, type) and a timespec of two 64-bit words.

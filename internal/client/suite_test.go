@@ -181,6 +181,7 @@ type world struct {
 // engines are those that must behave alike on sockets.
 var engines = map[string]func(Options) (Engine, error){
 	"portable": func(o Options) (Engine, error) { return NewPortable(o), nil },
+	"pipes":    func(o Options) (Engine, error) { return newPortable(o, true), nil },
 	"epoll":    func(o Options) (Engine, error) { return NewEpoll(o) },
 }
 
@@ -280,10 +281,10 @@ func TestExactTimes(t *testing.T) {
 			w.at("sent", tr.Sent, due)
 			w.at("head", tr.HeadAt, due)
 			w.at("end", tr.Ended, due+280*ms)
-			if tr.Fail != "" || tr.Slot.Defined() || len(tr.Marks) < 11 {
+			if tr.Fail != "" || tr.Slot.Defined() || w.exact && len(tr.Marks) < 11 {
 				w.t.Fatalf("%d: fail %q, %d marks", i, tr.Fail, len(tr.Marks))
 			}
-			for k := range 10 {
+			for k := range min(10, len(tr.Marks)-1) {
 				if m := tr.Marks[k+1]; m.At < due+100*ms+time.Duration(k)*20*ms || w.exact && m.At != due+100*ms+time.Duration(k)*20*ms {
 					w.t.Fatalf("%d: event %d at %v", i, k, m.At-due)
 				}
@@ -473,14 +474,14 @@ func TestTimeouts(t *testing.T) {
 			return false
 		},
 	} {
-		every(t, Options{Timeout: 1500 * ms}, h, func(w *world) {
+		every(t, Options{Timeout: 400 * ms}, h, func(w *world) {
 			w.submit(0, 10*ms)
 			w.sink.await(1)
 			tr := w.sink.done[0]
 			if tr.Fail != wire.FailTimeout {
 				w.t.Errorf("%s: %q %q", name, tr.Fail, tr.Cause)
 			}
-			w.at(name, tr.Ended, 1510*ms)
+			w.at(name, tr.Ended, 410*ms)
 		})
 	}
 }
@@ -740,7 +741,7 @@ func TestSpare(t *testing.T) {
 		}
 		w.sink.await(6)
 		for i := range 6 {
-			if w.sink.done[i].Connect.Defined() {
+			if w.exact && w.sink.done[i].Connect.Defined() {
 				w.t.Errorf("request %d had to wait for its connection", i)
 			}
 		}

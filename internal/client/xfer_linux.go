@@ -45,8 +45,8 @@ func newXfer(e *Epoll, j *Job) *xfer {
 func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
 	x := c.x
 	x.bytes += len(b)
-	if x.bytes > l.e.o.MaxBody {
-		l.finish(c, false, wire.FailMalformed, fmt.Sprintf("response above %d bytes", l.e.o.MaxBody))
+	if x.bytes > l.o.MaxBody {
+		l.finish(c, false, wire.FailMalformed, fmt.Sprintf("response above %d bytes", l.o.MaxBody))
 		return false
 	}
 	l.keep(x, b, at)
@@ -63,7 +63,7 @@ func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
 		if !x.tr.Ended.Defined() {
 			x.tr.Ended = opt.Some(at)
 		}
-		keep := n == len(b) && c.http.KeepAlive() && !l.e.o.FreshEach && x.wrote == len(x.req)
+		keep := n == len(b) && c.http.KeepAlive() && !l.o.FreshEach && x.wrote == len(x.req)
 		l.finish(c, keep, "", "")
 		return keep
 	}
@@ -111,7 +111,7 @@ func (l *loop) handOn(x *xfer, end bool) {
 		b.x = x
 	}
 	b.end = end
-	l.e.deliverer.take(b)
+	l.hand(b)
 }
 
 // finish ends a job. Its slot is free from the end of its response, or from now when that came before its time.
