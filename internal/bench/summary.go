@@ -65,7 +65,12 @@ type ClientReport struct {
 	ReadDelayP99    int64  `json:"read_delay_p99_ns"` // from the kernel's stamp to the read
 	ClockSteps      int    `json:"clock_steps"`       // steps of the wall clock that were noticed
 	UnrepairedSteps int    `json:"unrepaired_clock_steps"`
-	JournalBehind   bool   `json:"journal_behind"` // the sender had to wait for storage
+	RingDropped     int64  `json:"ring_dropped,omitempty"`    // packets that the ring lost
+	RingTrouble     string `json:"ring_trouble,omitempty"`    // why the capture ended before the run
+	WireExchanges   int    `json:"wire_exchanges,omitempty"`  // exchanges whose moments are all those of packets
+	OtherExchanges  int    `json:"other_exchanges,omitempty"` // and those with others among them
+	NoWire          string `json:"no_wire,omitempty"`         // why no packets were captured
+	JournalBehind   bool   `json:"journal_behind"`            // the sender had to wait for storage
 	FileLimit       uint64 `json:"file_limit,omitempty"`
 }
 

@@ -4,17 +4,42 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
-// block carries a piece of an answer from an engine thread to the sink, and comes back empty.
+// block carries a piece of an answer from an engine thread to the sink, and comes back empty. One without a job tells that its
+// connection is closed.
 type block struct {
 	next  *block
-	x     *xfer
+	x     *dating
 	raw   []byte
 	marks []wire.Mark
-	end   bool   // the job has ended with it
-	free  func() // gives it back to its pool
+	end   bool // the job has ended with it
+	track *track
+
+	headEnd int           // offset in the response behind its head, as far as that is known
+	by      int64         // wall clock after the last read
+	at      time.Duration // when it was handed on
+	wire    []wire.Mark   // marks of the packets
+	free    func()        // gives it back to its pool
+}
+
+// dating is what is known of a job's place in its connection, so that its moments can be those of its packets.
+type dating struct {
+	job     *Job
+	tr      wire.Transcript // all but the bytes and marks, which go through blocks
+	track   *track          // its connection; nil when no packets are captured
+	base    int64           // offset in the connection of the first byte of the response
+	reqEnd  int64           // offset in the connection behind the last byte of the request
+	headEnd int             // offset in the response behind its head; 0 = not complete
+	bodyEnd int             // likewise behind the end or the terminator
+	closes  bool            // the end of the connection ends the response
+
+	// The deliverer's.
+	dated  int  // bytes that have been given moments
+	doubt  bool // some of them have none of a packet
+	headAt opt.Of[time.Duration]
 }
 
 // blockSize is how much of an answer is held before it is handed on: some 17 events. With 10,000 streams under way that is 46 MB.
@@ -45,7 +70,7 @@ func (p *blockPool) get() *block {
 	}
 	b = &block{raw: make([]byte, 0, blockSize), marks: make([]wire.Mark, 0, blockMarks)}
 	b.free = func() {
-		b.x, b.raw, b.marks, b.end = nil, b.raw[:0], b.marks[:0], false
+		b.x, b.track, b.raw, b.marks, b.wire, b.end = nil, nil, b.raw[:0], b.marks[:0], b.wire[:0], false
 		p.out.Add(-1)
 		p.back.push(b)
 	}

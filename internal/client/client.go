@@ -89,7 +89,8 @@ type Options struct {
 	// UserAgent names this program to the server.
 	UserAgent string
 
-	Threads int // engine threads; 0 = 1
+	Threads int        // engine threads; 0 = 1
+	Stamps  wire.Stamp // best grade to use; "" = the best there is
 
 	MaxBody  int // bound of one response in bytes; 0 = 1 GiB
 	PartSize int // hand over a Part past so many bytes; 0 = 16 KiB

@@ -7,28 +7,45 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/tap"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
-// deliverer hands what the engine threads have read to the sink. It has a thread of its own, so that nothing it waits for holds up
-// an engine thread.
+// deliverer hands what the engine threads have read to the sink, dated by its packets where they are captured. It has a thread of its
+// own, so that nothing it waits for holds up an engine thread.
 type deliverer struct {
-	e     *Epoll
-	inbox blockStack
-	bell  int // eventfd
-	quit  chan struct{}
-	ended chan struct{}
+	sink  Sink
+	ring  *ring // nil: no packets are captured
+	clock *clock
+	busy  func() bool // some job has not been delivered
+	done  func()      // one more has been
+
+	inbox   blockStack
+	bell    int    // eventfd
+	waiting *block // for the ring, oldest first
+	newest  *block
+	quit    chan struct{}
+	ended   chan struct{}
+
+	fromRing, fromReads int64 // exchanges by the grade of their moments
 }
 
-// deliverEvery is how long a piece of an answer may lie; ends are handed on at once.
-const deliverEvery = 10 * time.Millisecond
+const (
+	// deliverEvery is how long a piece of an answer may lie; ends are handed on at once.
+	deliverEvery = 10 * time.Millisecond
+	// idleEvery is how often an idle deliverer empties the ring: other programs may talk to the same server.
+	idleEvery = 100 * time.Millisecond
+	// ringPatience is how long a piece waits for its packets. They are late only where the machine is.
+	ringPatience = 500 * time.Millisecond
+)
 
-func newDeliverer(e *Epoll) (*deliverer, error) {
+func newDeliverer(sink Sink, r *ring, c *clock, busy func() bool, done func()) (*deliverer, error) {
 	bell, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	return &deliverer{e: e, bell: bell, quit: make(chan struct{}), ended: make(chan struct{})}, nil
+	return &deliverer{sink: sink, ring: r, clock: c, busy: busy, done: done, bell: bell, quit: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // take takes a piece of an answer, or its end, from an engine thread.
@@ -46,25 +63,70 @@ func (d *deliverer) run() {
 	runtime.LockOSThread()
 	defer close(d.ended)
 	for {
-		for b := oldestFirst(d.inbox.takeAll()); b != nil; {
-			next := b.next
-			d.deliver(b)
-			b = next
+		d.collect()
+		if d.ring != nil {
+			d.ring.read(0)
 		}
+		d.deliverAll()
 		select {
 		case <-d.quit:
-			return
+			if d.waiting == nil {
+				return
+			}
 		default:
 		}
 		d.wait()
 	}
 }
 
-// wait waits for an end, or while something is under way for some milliseconds.
+// collect appends what has come to what waits.
+func (d *deliverer) collect() {
+	for b := oldestFirst(d.inbox.takeAll()); b != nil; b = b.next {
+		if d.waiting == nil {
+			d.waiting = b
+		} else {
+			d.newest.next = b
+		}
+		d.newest = b
+	}
+	if d.newest != nil {
+		d.newest.next = nil
+	}
+}
+
+// deliverAll hands on what need not wait for the ring.
+func (d *deliverer) deliverAll() {
+	for d.waiting != nil {
+		b := d.waiting
+		if d.mustWait(b) {
+			return
+		}
+		if d.waiting = b.next; d.waiting == nil {
+			d.newest = nil
+		}
+		b.next = nil
+		d.deliver(b)
+	}
+}
+
+// mustWait tells whether the ring may still bring packets of a piece.
+func (d *deliverer) mustWait(b *block) bool {
+	return d.ring != nil && b.x != nil && b.x.track != nil && !d.ring.seen(b.x.track.target, b.by) && d.clock.now() < b.at+ringPatience
+}
+
+// wait waits for an end, for the ring, or for some milliseconds.
 func (d *deliverer) wait() {
+	if d.waiting != nil {
+		d.ring.read(2 * ringTimeout)
+		return
+	}
 	var timeout *unix.Timespec
-	if d.e.busy() {
+	switch {
+	case d.busy():
 		ts := unix.NsecToTimespec(int64(deliverEvery))
+		timeout = &ts
+	case d.ring != nil:
+		ts := unix.NsecToTimespec(int64(idleEvery))
 		timeout = &ts
 	}
 	fds := []unix.PollFd{{Fd: int32(d.bell), Events: unix.POLLIN}}
@@ -77,13 +139,87 @@ func (d *deliverer) wait() {
 // deliver gives one piece or end to the sink.
 func (d *deliverer) deliver(b *block) {
 	x := b.x
-	if !b.end {
-		d.e.o.Sink.Part(x.job, wire.Part{Raw: b.raw, Marks: b.marks, Framed: true, Release: b.free})
+	if x == nil {
+		d.ring.forget(b.track)
 		return
 	}
-	x.tr.Raw, x.tr.Marks, x.tr.Release = b.raw, b.marks, b.free
-	d.e.o.Sink.Done(x.job, &x.tr)
-	d.e.delivered()
+	marks := b.marks
+	if d.ring != nil && x.track != nil {
+		marks = d.ring.redate(b)
+	}
+	if !b.end {
+		d.sink.Part(x.job, wire.Part{Raw: b.raw, Marks: marks, Framed: true, Release: b.free})
+		return
+	}
+	x.tr.Raw, x.tr.Marks, x.tr.Release = b.raw, marks, b.free
+	if x.tr.Stamp == wire.StampWire {
+		d.fromRing++
+	} else {
+		d.fromReads++
+	}
+	d.sink.Done(x.job, &x.tr)
+	d.done()
+}
+
+// redate gives a piece of an answer the moments of its packets, and its end those of the exchange.
+func (r *ring) redate(b *block) []wire.Mark {
+	x := b.x
+	c := r.find(x.track)
+	marks, all := r.date(c, x.base, x.dated, b.marks, b.by, b.wire[:0])
+	b.wire = marks
+	if n := len(b.marks); n > 0 {
+		x.dated = b.marks[n-1].End
+	}
+	x.doubt = x.doubt || !all && len(b.marks) > 0
+	if c == nil {
+		return marks
+	}
+	if !x.headAt.Defined() {
+		x.headAt = r.moment(c, x, b.headEnd)
+	}
+	if b.end {
+		r.redateEnd(x, c)
+	}
+	c.In.Trim(x.base + int64(x.dated))
+	return marks
+}
+
+// redateEnd sets the moments of an exchange that has ended.
+func (r *ring) redateEnd(x *dating, c *tap.Conn) {
+	sent, handed := false, x.tr.Sent.Or(0)
+	if at, ok := c.Out.At(x.reqEnd); ok && x.tr.Sent.Defined() {
+		if at, ok := r.at(tap.Mark{End: x.reqEnd, At: at}); ok && at >= handed-stampSlop {
+			x.tr.Sent, x.tr.Handed, sent = opt.Some(max(at, handed)), opt.Some(handed), true
+		}
+	}
+	if x.headAt.Defined() {
+		x.tr.HeadAt = x.headAt
+	}
+	if at := r.moment(c, x, x.bodyEnd); at.Defined() {
+		x.tr.Ended = at
+	}
+	if _, at, ok := c.In.End(); ok && x.closes {
+		if at, ok := r.at(tap.Mark{At: at}); ok {
+			x.tr.Ended = opt.Some(at)
+		}
+	}
+	if sent && !x.doubt {
+		x.tr.Stamp = wire.StampWire
+	}
+	c.Out.Trim(x.reqEnd)
+}
+
+// moment returns when the first bytes of an exchange were there.
+func (r *ring) moment(c *tap.Conn, x *dating, end int) (m opt.Of[time.Duration]) {
+	if end == 0 {
+		return m
+	}
+	if at, ok := c.In.At(x.base + int64(end)); ok {
+		if at, ok := r.at(tap.Mark{At: at}); ok {
+			m = opt.Some(at)
+		}
+	}
+	return m
 }
 
 // stop ends the deliverer. Nothing may be under way.
@@ -92,4 +228,7 @@ func (d *deliverer) stop() {
 	d.wake()
 	<-d.ended
 	unix.Close(d.bell)
+	if d.ring != nil {
+		d.ring.close()
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/tap"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -41,6 +42,10 @@ type econn struct {
 	readAt   time.Duration // when what is being fed arrived
 	hadHead  bool
 	wasFound bool
+	behind   int // room in the buffer behind what is being fed
+
+	track track
+	bye   block // tells the deliverer that the connection is closed
 }
 
 // A silent path is noticed by TCP itself within minutes; the request timeout is what bounds a request.
@@ -71,7 +76,7 @@ func (l *loop) dial(target int, x *xfer) {
 // newConn gives a connection its place.
 func (l *loop) newConn(addr *sockaddr, target int) *econn {
 	l.gen++
-	c := &econn{gen: l.gen, fd: -1, addr: addr, target: target, connecting: true, started: l.clock.now()}
+	c := &econn{gen: l.gen, fd: -1, addr: addr, target: target, connecting: true, started: l.clock.now(), track: track{target: -1}}
 	c.onBody = c.body
 	if n := len(l.vacant); n > 0 {
 		c.number, l.vacant = l.vacant[n-1], l.vacant[:n-1]
@@ -151,7 +156,10 @@ func (l *loop) connected(c *econn) {
 		c.pipe.opened(c, failure{})
 		return
 	}
-	if c.addr.family != unix.AF_UNIX {
+	switch {
+	case l.ringed:
+		l.follow(c)
+	case c.addr.family != unix.AF_UNIX:
 		unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, transmitStamps)
 	}
 	if x := c.x; x != nil {
@@ -163,6 +171,28 @@ func (l *loop) connected(c *econn) {
 	takeOut(&l.opening[c.target], c)
 	putIn(&l.idle[c.target], c)
 	c.ahead, c.waited = false, true
+}
+
+// follow tells the ring of a connection.
+func (l *loop) follow(c *econn) {
+	local, err := unix.Getsockname(c.fd)
+	if err != nil {
+		return
+	}
+	_, wall := l.clock.pair()
+	began := wall - int64(l.clock.now()-c.started)
+	c.track = track{key: tap.KeyOf(addrPortOf(local), c.addr.port), from: began, to: wall, target: c.target}
+}
+
+// addrPortOf converts an address of the kernel's.
+func addrPortOf(a unix.Sockaddr) netip.AddrPort {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port))
+	}
+	return netip.AddrPort{}
 }
 
 // putIn adds a connection to a list, and takeOut takes it out again.
@@ -187,6 +217,10 @@ func (l *loop) drop(c *econn) {
 		takeOut(&l.opening[c.target], c)
 	}
 	c.connecting, c.ahead = false, false
+	if c.track.target >= 0 && l.ringed {
+		c.bye.track = &c.track
+		l.hand(&c.bye)
+	}
 	l.conns[c.number] = nil
 	l.vacant = append(l.vacant, c.number)
 }
@@ -198,6 +232,9 @@ func (l *loop) begin(c *econn, x *xfer) {
 	x.stale = c.uses > 0 || c.waited
 	c.uses++
 	x.base, x.reqEnd = c.rx, c.tx+int64(len(x.req))
+	if c.track.target >= 0 && l.ringed {
+		x.track = &c.track
+	}
 	c.http.Reset()
 	x.tr.Stamp = wire.StampSocket
 	if c.addr.family == unix.AF_UNIX {
@@ -310,7 +347,7 @@ func (l *loop) date(c *econn) time.Duration {
 	case c.pipe != nil:
 		notBefore = max(notBefore, time.Duration(c.pipe.sent.Load()))
 	}
-	c.last = l.count.date(l.clock, parseStamp(l.ctl[:l.hdr.Controllen]), notBefore)
+	c.last, l.now, l.wall = l.count.date(l.clock, parseStamp(l.ctl[:l.hdr.Controllen]), notBefore)
 	return c.last
 }
 
@@ -382,7 +419,7 @@ func (l *loop) broke(c *econn, errno syscall.Errno) {
 			return
 		}
 		if !x.tr.Ended.Defined() {
-			x.tr.Ended = opt.Some(l.clock.now())
+			x.tr.Ended, x.closes = opt.Some(l.clock.now()), true
 		}
 		l.finish(c, false, "", "")
 	}
@@ -401,6 +438,7 @@ func raisePriority() {
 // sockaddr is an address in the kernel's form.
 type sockaddr struct {
 	family int
+	port   netip.AddrPort // of IPv4 and IPv6
 	in4    unix.RawSockaddrInet4
 	in6    unix.RawSockaddrInet6
 	un     unix.RawSockaddrUnix
@@ -427,9 +465,9 @@ func sockaddrOf(t Target) (sockaddr, error) {
 	}
 	a := ap.Addr().Unmap()
 	if a.Is4() {
-		return sockaddr{family: unix.AF_INET, in4: unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: a.As4()}}, nil
+		return sockaddr{family: unix.AF_INET, port: ap, in4: unix.RawSockaddrInet4{Family: unix.AF_INET, Port: port, Addr: a.As4()}}, nil
 	}
-	s := sockaddr{family: unix.AF_INET6, in6: unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: a.As16()}}
+	s := sockaddr{family: unix.AF_INET6, port: ap, in6: unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: port, Addr: a.As16()}}
 	if zone := a.Zone(); zone != "" {
 		ifi, err := net.InterfaceByName(zone)
 		if err != nil {

@@ -19,6 +19,7 @@ type Epoll struct {
 	loops     []*loop
 	deliverer *deliverer
 	guard     *stampGuard
+	noWire    error // why no packets are captured
 
 	mu      sync.Mutex
 	settled *sync.Cond
@@ -65,11 +66,17 @@ func NewEpoll(o Options) (*Epoll, error) {
 		}
 		e.loops = append(e.loops, l)
 	}
-	d, err := newDeliverer(e)
+	r, why := e.openRing()
+	for _, l := range e.loops {
+		l.ringed = r != nil
+	}
+	e.noWire = why
+	d, err := newDeliverer(o.Sink, r, newClock(o.Epoch), e.busy, e.delivered)
 	if err != nil {
 		for _, l := range e.loops {
 			l.free()
 		}
+		r.close()
 		e.guard.close()
 		return nil, err
 	}
@@ -80,6 +87,14 @@ func NewEpoll(o Options) (*Epoll, error) {
 	}
 	go d.run()
 	return e, nil
+}
+
+// openRing captures the packets of the targets, or says why not.
+func (e *Epoll) openRing() (*ring, error) {
+	if s := e.o.Stamps; s != "" && s != wire.StampWire {
+		return nil, fmt.Errorf("the stamps asked for are %s", s)
+	}
+	return openRing(e.o.Targets, newClock(e.o.Epoch))
 }
 
 // share is the i-th of n parts of a cap, which sum up to it; 0 without one.
@@ -174,6 +189,15 @@ func (e *Epoll) busy() bool {
 func (e *Epoll) report() bench.ClientReport {
 	r := e.counts.report(e.loops[0].clock)
 	r.Engine, r.Threads = "epoll", len(e.loops)
+	if d := e.deliverer; d.ring != nil {
+		r.RingDropped, r.RingTrouble = d.ring.whatHappened()
+		r.WireExchanges, r.OtherExchanges = int(d.fromRing), int(d.fromReads)
+		if d.fromRing > 0 {
+			r.Stamp = string(wire.StampWire)
+		}
+	} else if e.noWire != nil {
+		r.NoWire = e.noWire.Error()
+	}
 	for _, l := range e.loops[1:] {
 		steps, unrepaired := l.clock.counts()
 		r.ClockSteps = max(r.ClockSteps, steps)

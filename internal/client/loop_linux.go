@@ -28,6 +28,8 @@ type loop struct {
 
 	clock    *clock
 	now      time.Duration // newest reading of the clock
+	wall     int64         // the wall clock with the newest read
+	ringed   bool          // packets are captured
 	queue    xferQueue
 	slots    *slots        // nil without a cap
 	next     time.Duration // when the first job of the queue may go out; never without one or without a slot

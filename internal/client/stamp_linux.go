@@ -81,7 +81,7 @@ func (s *stampedConn) Read(p []byte) (int, error) {
 	if s.n == 0 {
 		return 0, io.EOF
 	}
-	s.m.at = s.count.date(s.clock, parseStamp(s.ctl[:s.hdr.Controllen]), max(s.m.at, time.Duration(s.sent.Load())))
+	s.m.at, _, _ = s.count.date(s.clock, parseStamp(s.ctl[:s.hdr.Controllen]), max(s.m.at, time.Duration(s.sent.Load())))
 	s.m.end += int64(s.n)
 	return s.n, nil
 }
@@ -90,18 +90,19 @@ func (s *stampedConn) arrived() moment         { return s.m }
 func (s *stampedConn) sending(t time.Duration) { s.sent.Store(int64(t)) }
 func (s *stampedConn) stamped() bool           { return true }
 
-// date returns when a read arrived, from its stamp, or now when it has none (0) or it cannot be placed. It counts the read.
-func (n *counts) date(c *clock, stamp int64, notBefore time.Duration) time.Duration {
+// date returns when a read arrived, from its stamp, or now when it has none (0) or it cannot be placed; and the clocks after the
+// read. It counts the read.
+func (n *counts) date(c *clock, stamp int64, notBefore time.Duration) (at, mono time.Duration, wall int64) {
 	n.reads.Add(1)
-	mono, wall := c.pair()
+	mono, wall = c.pair()
 	if stamp != 0 {
 		if at, ok := c.at(mono, wall, stamp, notBefore); ok {
 			n.delays.add(mono - at)
-			return at
+			return at, mono, wall
 		}
 	}
 	n.unstamped.Add(1)
-	return mono
+	return mono, mono, wall
 }
 
 // parseStamp finds the stamp in a control buffer: a cmsghdr (length, level, type) and a timespec of two 64-bit words.

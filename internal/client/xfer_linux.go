@@ -10,10 +10,9 @@ import (
 
 // xfer is one job on its way through an engine thread. It belongs to the thread from Submit to its end, then to the deliverer.
 type xfer struct {
-	job   *Job
-	tr    wire.Transcript // all but the bytes and marks, which go through blocks
-	req   []byte          // the request
-	wrote int             // bytes of it that the kernel took
+	dating
+	req   []byte // the request
+	wrote int    // bytes of it that the kernel took
 	until *wire.Until
 	found bool // the terminator was there
 	stale bool // the server may have closed its connection unnoticed
@@ -23,9 +22,6 @@ type xfer struct {
 	bytes int    // bytes of the response so far
 	last  block  // for the end of a job without bytes
 
-	base   int64 // offset in the connection of the first byte of the response
-	reqEnd int64 // offset in the connection behind the last byte of the request
-
 	place         queuedXfer
 	deadline      time.Duration
 	before, after *xfer // in a list of deadlines
@@ -33,7 +29,7 @@ type xfer struct {
 }
 
 func newXfer(e *Epoll, j *Job) *xfer {
-	x := &xfer{job: j, tr: wire.Transcript{Target: j.Target, Framed: true}}
+	x := &xfer{dating: dating{job: j, tr: wire.Transcript{Target: j.Target, Framed: true}}}
 	x.req = appendRequest(nil, e.o.Targets[j.Target], &j.Call, e.o.UserAgent, e.o.FreshEach)
 	if len(j.Call.Until) > 0 {
 		x.until = wire.NewUntil(j.Call.Until)
@@ -49,19 +45,20 @@ func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
 		l.finish(c, false, wire.FailMalformed, fmt.Sprintf("response above %d bytes", l.o.MaxBody))
 		return false
 	}
-	l.keep(x, b, at)
 	c.readAt, c.hadHead, c.wasFound = at, c.http.HeadDone(), x.found
+	c.behind = cap(b) - len(b)
 	n, err := c.http.Feed(b, c.onBody)
+	if !c.hadHead && c.http.HeadDone() {
+		x.tr.HeadAt, x.headEnd = opt.Some(at), c.http.HeadEnd()
+	}
+	l.keep(x, b, at)
 	if err != nil {
 		l.finish(c, false, wire.FailMalformed, err.Error())
 		return false
 	}
-	if !c.hadHead && c.http.HeadDone() {
-		x.tr.HeadAt = opt.Some(at)
-	}
 	if c.http.Done() {
 		if !x.tr.Ended.Defined() {
-			x.tr.Ended = opt.Some(at)
+			x.tr.Ended, x.bodyEnd = opt.Some(at), x.bytes-(len(b)-n)
 		}
 		keep := n == len(b) && c.http.KeepAlive() && !l.o.FreshEach && x.wrote == len(x.req)
 		l.finish(c, keep, "", "")
@@ -80,7 +77,7 @@ func (c *econn) body(p []byte) {
 		return
 	}
 	x.found = true
-	x.tr.Ended = opt.Some(c.readAt)
+	x.tr.Ended, x.bodyEnd = opt.Some(c.readAt), x.bytes-(cap(p)-c.behind)+len(p)
 }
 
 // keep appends bytes to the job's block, with their mark, and hands full blocks on.
@@ -89,7 +86,7 @@ func (l *loop) keep(x *xfer, b []byte, at time.Duration) {
 	for len(b) > 0 {
 		if x.block == nil {
 			x.block = l.blocks.get()
-			x.block.x = x
+			x.block.x = &x.dating
 		}
 		k := copy(x.block.raw[len(x.block.raw):cap(x.block.raw)], b)
 		x.block.raw = x.block.raw[:len(x.block.raw)+k]
@@ -108,9 +105,9 @@ func (l *loop) handOn(x *xfer, end bool) {
 	x.block = nil
 	if b == nil {
 		b = &x.last
-		b.x = x
+		b.x = &x.dating
 	}
-	b.end = end
+	b.end, b.headEnd, b.by, b.at = end, x.headEnd, l.wall, l.now
 	l.hand(b)
 }
 

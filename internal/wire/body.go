@@ -35,6 +35,13 @@ type Body struct {
 	packed  []byte // compressed bytes
 	packMap []Mark // marks on packed
 	decided bool
+
+	// while feeding
+	emit   func(Piece) error
+	at     time.Duration // of the mark that is handled
+	read   int           // its number
+	give   func([]byte)  // b.got, made once
+	failed error
 }
 
 const maxInflated = 1 << 30
@@ -46,46 +53,47 @@ func NewBody(framed bool, status int, header http.Header) *Body {
 
 // Feed takes the next raw bytes with their marks and gives the body's pieces to emit.
 func (b *Body) Feed(raw []byte, marks []Mark, emit func(Piece) error) error {
+	if b.give == nil {
+		b.give = b.got
+	}
+	b.emit, b.failed = emit, nil
 	start := b.offset
-	var failed error
 	for _, m := range marks {
 		chunk := raw[b.offset-start : m.End-start]
-		read := b.reads
+		b.at, b.read = m.At, b.reads
 		b.reads++
-		give := func(p []byte) {
-			if failed == nil {
-				failed = b.piece(Piece{p, m.At, read}, emit)
-			}
-		}
 		if b.framed {
-			if _, err := b.http.Feed(chunk, give); err != nil {
+			if _, err := b.http.Feed(chunk, b.give); err != nil {
 				return err
 			}
 		} else if len(chunk) > 0 {
-			give(chunk)
+			b.got(chunk)
 		}
 		b.offset = m.End
-		if failed != nil {
-			return failed
+		if b.failed != nil {
+			return b.failed
 		}
 	}
 	return nil
 }
 
-func (b *Body) piece(p Piece, emit func(Piece) error) error {
+// got takes bytes of the body that the current mark brought.
+func (b *Body) got(p []byte) {
+	if b.failed != nil {
+		return
+	}
 	if !b.decided {
 		b.decided = true
 		b.coding = strings.ToLower(strings.TrimSpace(b.Header().Get("Content-Encoding")))
 	}
 	switch b.coding {
 	case "", "identity":
-		return emit(p)
+		b.failed = b.emit(Piece{p, b.at, b.read})
 	case "gzip", "x-gzip", "deflate":
-		b.packed = append(b.packed, p.Bytes...)
-		b.packMap = append(b.packMap, Mark{End: len(b.packed), At: p.At})
-		return nil
+		b.packed = append(b.packed, p...)
+		b.packMap = append(b.packMap, Mark{End: len(b.packed), At: b.at})
 	default:
-		return fmt.Errorf("content encoding %q is not supported", b.coding)
+		b.failed = fmt.Errorf("content encoding %q is not supported", b.coding)
 	}
 }
 

@@ -34,7 +34,9 @@ type HTTP1 struct {
 	trailer   int
 	status    int
 	keepAlive bool
+	coded     bool
 	seen      bool
+	headEnd   int // bytes up to the end of the head, with the interim heads before it
 }
 
 type state1 uint8
@@ -63,6 +65,7 @@ func (h *HTTP1) Feed(p []byte, body func([]byte)) (int, error) {
 		case inHead:
 			k, done, err := h.takeHead(rest)
 			n += k
+			h.headEnd += k
 			if err != nil {
 				return n, err
 			}
@@ -90,6 +93,13 @@ func (h *HTTP1) Feed(p []byte, body func([]byte)) (int, error) {
 				}
 			}
 		case inChunkSize, inChunkEnd, inTrailer:
+			if data, k := h.wholeChunk(rest); k > 0 {
+				if body != nil {
+					body(data)
+				}
+				n += k
+				continue
+			}
 			k := bytes.IndexByte(rest, '\n') + 1
 			if k == 0 {
 				h.line = append(h.line, rest...)
@@ -105,7 +115,10 @@ func (h *HTTP1) Feed(p []byte, body func([]byte)) (int, error) {
 				h.line = h.line[:0]
 			}
 			n += k
-			if err := h.chunkLine(bytes.TrimRight(line, "\r\n")); err != nil {
+			for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+				line = line[:len(line)-1]
+			}
+			if err := h.chunkLine(line); err != nil {
 				return n, err
 			}
 		}
@@ -161,7 +174,7 @@ func (h *HTTP1) startBody() error {
 	}
 	h.status = status
 	h.keepAlive = minor >= 1
-	length, chunked, coded := int64(-1), false, false
+	length, chunked := int64(-1), false
 	for len(rest) > 0 {
 		line, rest, _ = bytes.Cut(rest, []byte("\n"))
 		name, value, ok := bytes.Cut(line, []byte(":"))
@@ -177,17 +190,17 @@ func (h *HTTP1) startBody() error {
 			}
 			length = v
 		case asciiEqual(name, "transfer-encoding"):
-			coded = true
-			codings := strings.Split(strings.ToLower(string(value)), ",")
-			chunked = strings.TrimSpace(codings[len(codings)-1]) == "chunked"
-			if len(codings) > 1 || !chunked {
+			if !asciiEqual(value, "chunked") {
 				return fmt.Errorf("transfer coding %q is not supported", value)
 			}
+			chunked = true
+		case asciiEqual(name, "content-encoding"):
+			h.coded = len(value) > 0 && !asciiEqual(value, "identity")
 		case asciiEqual(name, "connection"):
-			switch v := strings.ToLower(string(value)); {
-			case strings.Contains(v, "close"):
+			switch {
+			case hasToken(value, "close"):
 				h.keepAlive = false
-			case strings.Contains(v, "keep-alive"):
+			case hasToken(value, "keep-alive"):
 				h.keepAlive = true
 			}
 		}
@@ -195,7 +208,7 @@ func (h *HTTP1) startBody() error {
 	switch {
 	case status == http.StatusNoContent || status == http.StatusNotModified || status == http.StatusSwitchingProtocols:
 		h.state = complete
-	case coded:
+	case chunked:
 		h.state = inChunkSize
 	case length > 0:
 		h.state, h.remaining = inLength, length
@@ -215,9 +228,8 @@ func (h *HTTP1) chunkLine(line []byte) error {
 		}
 		h.state = inChunkSize
 	case inChunkSize:
-		digits, _, _ := bytes.Cut(line, []byte(";"))
-		size, err := strconv.ParseInt(string(bytes.TrimSpace(digits)), 16, 64)
-		if err != nil || size < 0 {
+		size, ok := chunkSize(line)
+		if !ok {
 			return fmt.Errorf("bad chunk size %s", Excerpt(line))
 		}
 		h.remaining = size
@@ -234,6 +246,47 @@ func (h *HTTP1) chunkLine(line []byte) error {
 		}
 	}
 	return nil
+}
+
+// wholeChunk returns the data of the chunk that p begins with, and the length of both with the lines around it. The length is 0
+// where p does not hold all of it in the usual form: then it is to be taken line by line.
+func (h *HTTP1) wholeChunk(p []byte) (data []byte, length int) {
+	if h.state != inChunkSize || len(h.line) > 0 {
+		return nil, 0
+	}
+	size, k := 0, 0
+	for ; k < len(p) && k < usualDigits; k++ {
+		digit, ok := hexDigit(p[k])
+		if !ok {
+			break
+		}
+		size = size<<4 | int(digit)
+	}
+	end := k + 2 + size
+	if size == 0 || end+2 > len(p) || p[k] != '\r' || p[k+1] != '\n' || p[end] != '\r' || p[end+1] != '\n' {
+		return nil, 0
+	}
+	return p[k+2 : end], end + 2
+}
+
+// usualDigits is how many digits of a chunk size cannot overflow an int of 32 bits.
+const usualDigits = 7
+
+func hexDigit(c byte) (v byte, ok bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return (c | 0x20) - 'a' + 10, true
+	}
+	return 0, false
+}
+
+// chunkSize reads the size of a chunk from its line, which may hold an extension.
+func chunkSize(line []byte) (size int64, ok bool) {
+	digits, _, _ := bytes.Cut(line, []byte(";"))
+	size, err := strconv.ParseInt(string(bytes.TrimSpace(digits)), 16, 64)
+	return size, err == nil && size >= 0
 }
 
 // Close tells that the connection has ended. The error is nil when the response is whole.
@@ -254,11 +307,17 @@ func (h *HTTP1) Close() error {
 // HeadDone tells whether the final response's head has been read.
 func (h *HTTP1) HeadDone() bool { return h.state != inHead }
 
+// HeadEnd returns how many bytes the head took, with the interim heads before it; once HeadDone.
+func (h *HTTP1) HeadEnd() int { return h.headEnd }
+
 // Done tells whether the response is whole.
 func (h *HTTP1) Done() bool { return h.state == complete }
 
 // KeepAlive tells whether the connection may carry another exchange once this one is done.
 func (h *HTTP1) KeepAlive() bool { return h.keepAlive && h.state == complete }
+
+// Coded tells whether the head names a content coding, so that the body is not to be searched.
+func (h *HTTP1) Coded() bool { return h.coded }
 
 // Status returns the status code, or 0 before HeadDone.
 func (h *HTTP1) Status() int { return h.status }
@@ -295,6 +354,18 @@ func statusLine(line []byte) (status, minor int, err error) {
 // asciiEqual compares a header name with a lower-case word, ignoring case.
 func asciiEqual(b []byte, lower string) bool {
 	return len(b) == len(lower) && strings.EqualFold(string(b), lower)
+}
+
+// hasToken tells whether a comma-separated list has a lower-case word, ignoring case.
+func hasToken(list []byte, lower string) bool {
+	for len(list) > 0 {
+		var item []byte
+		item, list, _ = bytes.Cut(list, []byte(","))
+		if asciiEqual(bytes.TrimSpace(item), lower) {
+			return true
+		}
+	}
+	return false
 }
 
 // Excerpt quotes the first bytes of something that was not what it should be.

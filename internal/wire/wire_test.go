@@ -35,6 +35,11 @@ func TestHTTP1(t *testing.T) {
 		{"length", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello", 200, true, true},
 		{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n1\r\n!\r\n0\r\n\r\n", "hello!", 200, true, true},
 		{"trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n1\r\na\r\n0\r\nX-T: 1\r\nX-U: 2\r\n\r\n", "a", 200, true, true},
+		{"capital digits", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nA\r\n0123456789\r\n0\r\n\r\n", "0123456789", 200, true, true},
+		{"many digits", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n00000000001\r\na\r\n0000001\r\nb\r\n00000001\r\nc\r\n00000000\r\n\r\n", "abc", 200, true, true},
+		{"bare line feeds in chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\na\n2 \r\nbc\r\n0\n\n", "abc", 200, true, true},
+		{"line ends in chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n\r\n\r\n\r\n0\r\n\r\n", "\r\n\r\n", 200, true, true},
+		{"trailer like a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n5\r\nhello\r\n\r\n", "a", 200, true, true},
 		{"interim", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "ok", 200, true, true},
 		{"close", "HTTP/1.1 500 Oops\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", "x", 500, false, true},
 		{"until close", "HTTP/1.1 200 OK\r\n\r\nabc", "abc", 200, false, false},
@@ -73,6 +78,8 @@ func TestHTTP1Bad(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\naXY0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\rY0\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", MaxHead) + "\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;" + strings.Repeat("y", 2*maxChunkLine),
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: y\r\n", maxTrailer/5),
@@ -138,6 +145,9 @@ func TestSSE(t *testing.T) {
 		{"no blank after colon", "data:a\n\ndata:  b\n\n", []string{"|a|", "| b|"}},
 		{"crlf", "data: a\r\n\r\ndata: b\r\n\r\n", []string{"|a|", "|b|"}},
 		{"cr", "data: a\r\rdata: b\r\r", []string{"|a|", "|b|"}},
+		{"cr in the middle of a line", "data: a\n\ndata: b\rdata: c\n\ndata: d\n\r\ndata: e\n\n", []string{"|a|", "|b\nc|", "|d|", "|e|"}},
+		{"what came before an event is not lost", ":\n\ndata: a\n\nevent: x\ndata: b\n\n:c\ndata: d\n\ndata: e\ndata: f\n\n", []string{"|a|", "x|b|", "|d|c", "|e\nf|"}},
+		{"byte order mark in the middle", "data: a\n\n\xef\xbb\xbfdata: b\n\n", []string{"|a|"}},
 		{"comments", ": hi\n\n:\n\ndata: a\n\n", []string{"|a|"}},
 		{"multi-line", "data: a\ndata: b\n\n", []string{"|a\nb|"}},
 		{"name", "event: ping\ndata: {}\n\n", []string{"ping|{}|"}},
@@ -162,6 +172,13 @@ func TestEventBound(t *testing.T) {
 		_, err2 := events(&Lines{Max: 100}, bytes.Repeat([]byte("x"), n))
 		if (err != nil) != (n > 100) || (err2 != nil) != (n > 100) {
 			t.Errorf("%d bytes: %v, %v", n, err, err2)
+		}
+	}
+	for _, n := range []int{100, 101} {
+		// the same of a whole event behind another
+		got, err := events(&SSE{Max: 100}, []byte("data: a\n\ndata: "+strings.Repeat("x", n-6)+"\n\n"))
+		if (err != nil) != (n > 100) || len(got) != 102-n {
+			t.Errorf("%d bytes: %v, %v", n, got, err)
 		}
 	}
 	if _, err := events(&SSE{Max: 100}, bytes.Repeat([]byte("data: 0123456789\n"), 20)); err == nil {
@@ -209,6 +226,30 @@ func TestAnySplit(t *testing.T) {
 			t.Fatalf("body %q err %v, want %q", got, err, body)
 		}
 	})
+}
+
+// Each split of a stream into two pieces gives the same.
+func TestEverySplit(t *testing.T) {
+	body := "data: a\n\n:c\n\ndata: b\r\n\r\nfoo\ndata: {\"data: x\":1}\n\nevent: e\ndata: c\n\ndata: d\ndata: e\n\n"
+	whole, _ := events(&SSE{}, []byte(body))
+	for i := range len(body) + 1 {
+		if cut, err := events(&SSE{}, []byte(body[:i]), []byte(body[i:])); err != nil || fmt.Sprint(cut) != fmt.Sprint(whole) {
+			t.Errorf("cut at %d: %q %v, want %q", i, cut, err, whole)
+		}
+	}
+	raw := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	want := ""
+	for _, n := range []int{1, 17, 2, 0x101, 16} {
+		want += strings.Repeat("5\r\n", n)[:n]
+		raw += fmt.Sprintf("%x\r\n%s\r\n", n, strings.Repeat("5\r\n", n)[:n])
+	}
+	raw += "0\r\n\r\n"
+	for i := range len(raw) + 1 {
+		var h HTTP1
+		if got, err := feedHTTP(&h, [][]byte{[]byte(raw[:i]), []byte(raw[i:])}); err != nil || string(got) != want || !h.Done() {
+			t.Errorf("cut at %d: %q %v", i, got, err)
+		}
+	}
 }
 
 func TestUntilAcrossPieces(t *testing.T) {
@@ -330,6 +371,64 @@ func TestBodyInParts(t *testing.T) {
 	}
 	if whole, parts := collect(), collect(2, 5, 11); whole != parts {
 		t.Errorf("whole %q, parts %q", whole, parts)
+	}
+}
+
+// The first error of who takes the pieces ends the feeding and is told; later bytes are taken again.
+func TestBodyTellsOfErrors(t *testing.T) {
+	for _, framed := range []bool{true, false} {
+		raw := []byte("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n")
+		marks := []Mark{{End: len(raw)}}
+		if !framed {
+			raw, marks = nil, nil
+		}
+		for range 3 {
+			raw = append(raw, 'x')
+			marks = append(marks, Mark{End: len(raw)})
+		}
+		refused, seen := errors.New("refused"), 0
+		b := NewBody(framed, 200, nil)
+		err := b.Feed(raw, marks, func(Piece) error {
+			if seen++; seen == 2 {
+				return refused
+			}
+			return nil
+		})
+		if err != refused || seen != 2 {
+			t.Errorf("framed %v: %v after %d pieces", framed, err, seen)
+		}
+		if err := b.Feed([]byte("x"), []Mark{{End: len(raw)}}, func(Piece) error { seen++; return nil }); err != nil || seen != 3 {
+			t.Errorf("framed %v: %v, %d pieces", framed, err, seen)
+		}
+	}
+}
+
+// Once a stream runs, framing allocates nothing.
+func TestFramingAllocatesNothing(t *testing.T) {
+	raw := []byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+	b := NewBody(true, 0, nil)
+	events := 0
+	var s SSE
+	count := func(Event) { events++ }
+	frame := func(p Piece) error { return s.Feed(p.Bytes, count) }
+	feed := func(p []byte, reads int) {
+		start := b.offset
+		marks := make([]Mark, reads)
+		for i := range marks {
+			marks[i] = Mark{End: start + len(p)*(i+1)/reads}
+		}
+		if err := b.Feed(p, marks, frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	feed(raw, 1)
+	for _, reads := range []int{1, 2, 7} {
+		chunks := bytes.Repeat([]byte("d\r\ndata: {...}\n\n\r\n"), 4)
+		feed(chunks, reads)
+		events = 0
+		if n := testing.AllocsPerRun(50, func() { feed(chunks, reads) }); n > 1 || events != 51*4 { // the marks
+			t.Errorf("%d reads: %.1f allocations, %d events", reads, n, events)
+		}
 	}
 }
 
