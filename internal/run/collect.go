@@ -3,6 +3,7 @@ package run
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
@@ -16,6 +17,8 @@ type task struct {
 	req   bench.Request
 	job   client.Job
 	load  bench.Load
+	size  int           // bytes of the request
+	at    time.Duration // when it is due, counted from the begin of its phase
 	fold  *dialect.Fold
 	bytes int          // raw bytes folded so far
 	reads []store.Read // kept so far, with --keep-transcripts

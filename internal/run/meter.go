@@ -33,6 +33,7 @@ type Progress struct {
 type meter struct {
 	mu      sync.Mutex
 	p       Progress
+	dues    []time.Duration // of what was submitted and is not due yet, in order
 	start   time.Time
 	tokens  int
 	ttft    sketch
@@ -79,20 +80,34 @@ func (m *meter) observe(r *bench.Record) {
 	}
 }
 
-// sent counts a request that went out or waits to.
-func (m *meter) submitted(n int) {
+// begin tells that the phase begins.
+func (m *meter) begin() {
 	m.mu.Lock()
-	m.p.Sent += n
+	m.start, m.second = time.Now(), time.Now()
 	m.mu.Unlock()
 }
 
-// snapshot returns the progress so far.
-func (m *meter) snapshot(waiting int) Progress {
+// submitted counts a request that goes out when it is due.
+func (m *meter) submitted(due time.Duration) {
+	m.mu.Lock()
+	m.dues = append(m.dues, due)
+	m.mu.Unlock()
+}
+
+// snapshot returns the progress at a moment of the run. What is due is in flight, as far as the limit allows (0 = none).
+func (m *meter) snapshot(now time.Duration, limit int) Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := &m.p
 	p.Elapsed = time.Since(m.start)
-	p.InFlight = max(0, p.Sent-p.Done-waiting)
+	for len(m.dues) > 0 && m.dues[0] <= now {
+		m.dues = m.dues[1:]
+		p.Sent++
+	}
+	p.InFlight = max(0, p.Sent-p.Done)
+	if limit > 0 {
+		p.InFlight = min(p.InFlight, limit)
+	}
 	if s := p.Elapsed.Seconds(); s > 0 {
 		p.RequestRate, p.TokenRate = float64(p.Done)/s, float64(m.tokens)/s
 	}

@@ -2,18 +2,13 @@ package run
 
 import (
 	"fmt"
-	"iter"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
-	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/fault"
-	"github.com/prony-bench/prony/internal/opt"
-	"github.com/prony-bench/prony/internal/rng"
-	"github.com/prony-bench/prony/internal/schedule"
 )
 
 // ending is how a phase ended.
@@ -23,11 +18,7 @@ type ending struct {
 	unusable error
 }
 
-// Bounds of what is prepared ahead of its time.
 const (
-	lookahead    = 2 * time.Second       // a request is encoded so long before it is due
-	mostWaiting  = 4096                  // encoded requests that may wait for a slot
-	startDelay   = 20 * time.Millisecond // from the last preparation to the begin of a phase
 	progressTick = 500 * time.Millisecond
 	// unusableAfter answers of one kind, with nothing else before, tell that the target cannot be used.
 	unusableAfter = 5
@@ -37,7 +28,7 @@ const (
 
 // phase sends the requests of one phase and waits for their ends.
 func (r *runner) phase(ph bench.Phase) ending {
-	p := &phaseRun{r: r, ph: ph, meter: newMeter(ph), stop: make(chan struct{}), trouble: make(chan ending, 1)}
+	p := &phaseRun{r: r, ph: ph, meter: newMeter(ph), stop: make(chan struct{}), begun: make(chan struct{}), trouble: make(chan ending, 1)}
 	if n := ph.Load.InFlightLimit(); n > 0 {
 		for i := range r.plan.Targets {
 			r.engine.Open(i, (n+len(r.plan.Targets)-1)/len(r.plan.Targets))
@@ -66,14 +57,15 @@ type phaseRun struct {
 	r       *runner
 	ph      bench.Phase
 	meter   *meter
+	begun   chan struct{} // closed: start is set
 	start   time.Duration // of the phase, since the epoch
-	stop    chan struct{} // closed: no more is submitted
-	once    sync.Once
+	stop    chan struct{} // closed, under mu: no more is submitted
 	trouble chan ending
 
 	mu       sync.Mutex
 	idle     *sync.Cond // something has ended
 	open     int        // submitted and not ended
+	held     int        // bytes of their requests
 	count    int        // submitted
 	ended    int
 	failed   int
@@ -84,7 +76,6 @@ type phaseRun struct {
 // run is the phase's life: submit, end by a stop rule, drain.
 func (p *phaseRun) run() ending {
 	p.idle = sync.NewCond(&p.mu)
-	p.begin()
 	submitted := make(chan struct{})
 	go func() {
 		defer close(submitted)
@@ -101,27 +92,22 @@ func (p *phaseRun) run() ending {
 
 	end := ending{state: bench.Complete}
 	var over <-chan time.Time
-	if d := p.ph.Stop.Duration; d > 0 {
-		timer := time.NewTimer(p.start + d - p.r.engine.Now())
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-finished:
-	case <-over:
-		p.drain(true)
-		p.withinGrace(finished)
-	case end = <-p.trouble:
-		p.drain(false)
-		p.withinGrace(finished)
-	case <-p.r.journal.Failed():
-		end = ending{state: bench.Stopped, why: "the journal could not be written"}
-		p.drain(false)
-		p.withinGrace(finished)
-	case <-p.r.ctl.Interrupt:
-		end = ending{state: bench.Interrupted, why: "interrupted by a signal"}
-		p.drain(false)
-		p.withinGrace(finished)
+	for begun := p.begun; begun != nil; {
+		select {
+		case <-begun:
+			begun = nil // and around once more, for what else may happen
+			if d := p.ph.Stop.Duration; d > 0 {
+				timer := time.NewTimer(p.start + d - p.r.engine.Now())
+				defer timer.Stop()
+				over = timer.C
+			}
+			end = p.until(finished, over)
+		case <-finished: // nothing could be prepared
+			begun = nil
+		case <-p.r.ctl.Interrupt:
+			begun = nil
+			end = p.until(finished, over)
+		}
 	}
 	<-finished
 	select {
@@ -139,36 +125,61 @@ func (p *phaseRun) run() ending {
 	return end
 }
 
-// begin sets the start of the phase a little ahead, so that the first requests are ready by then.
-func (p *phaseRun) begin() { p.start = p.r.engine.Now() + startDelay }
-
-// withinGrace gives what is in flight its time to end, and cuts it then, or when the run is to end at once.
-func (p *phaseRun) withinGrace(finished <-chan struct{}) {
-	timer := time.NewTimer(p.ph.Stop.Grace)
-	defer timer.Stop()
+// until waits for the end of the phase by a stop rule, and gives what is in flight then its time.
+func (p *phaseRun) until(finished <-chan struct{}, over <-chan time.Time) ending {
+	end := ending{state: bench.Complete}
 	select {
 	case <-finished:
-		return
-	case <-timer.C:
-	case <-p.r.ctl.Kill:
+		return end
+	case <-over:
+	case end = <-p.trouble:
+	case <-p.r.journal.Failed():
+		end = ending{state: bench.Stopped, why: "the journal could not be written"}
+	case <-p.r.ctl.Interrupt:
+		end = interruption
 	}
-	p.r.engine.Cut()
+	p.drain(end.state == bench.Complete)
+	if p.withinGrace(finished, end.state == bench.Interrupted) {
+		end = interruption
+	}
+	return end
 }
 
-// drain ends the submission and drops what has not been sent.
+var interruption = ending{state: bench.Interrupted, why: "interrupted by a signal"}
+
+// withinGrace gives what is in flight its time to end, and cuts it then, or when the run is to end at once. It returns whether a
+// person interrupted the run.
+func (p *phaseRun) withinGrace(finished <-chan struct{}, interrupted bool) bool {
+	timer := time.NewTimer(p.ph.Stop.Grace)
+	defer timer.Stop()
+	interrupt := p.r.ctl.Interrupt
+	if interrupted {
+		interrupt = nil // it stays closed
+	}
+	for {
+		select {
+		case <-finished:
+			return interrupted
+		case <-interrupt:
+			interrupted, interrupt = true, nil
+			continue
+		case <-timer.C:
+		case <-p.r.ctl.Kill:
+			interrupted = true
+		}
+		p.r.engine.Cut()
+		return interrupted
+	}
+}
+
+// drain ends the submission and drops what has not been sent. Nothing is submitted afterwards: submit looks at stop under the lock.
 func (p *phaseRun) drain(overtime bool) {
 	p.mu.Lock()
 	p.overtime = overtime
-	p.mu.Unlock()
-	p.once.Do(func() { close(p.stop) })
-	p.wake()
-	p.r.engine.Drain()
-}
-
-func (p *phaseRun) wake() {
-	p.mu.Lock()
+	close(p.stop)
 	p.idle.Broadcast()
 	p.mu.Unlock()
+	p.r.engine.Drain()
 }
 
 func (p *phaseRun) stopped() bool {
@@ -189,113 +200,8 @@ func (p *phaseRun) await() {
 	}
 }
 
-// submitAll hands the phase's requests to the client ahead of their times.
-func (p *phaseRun) submitAll() {
-	seq, err := p.r.plan.dataset.Open(p.r.plan.config(p.ph.Name))
-	if err != nil {
-		p.fail(err)
-		return
-	}
-	next, stop := iter.Pull2(seq)
-	defer stop()
-	for i, due := range p.dues() {
-		if n := p.ph.Stop.Requests; n > 0 && i >= n {
-			return
-		}
-		if p.ph.Stop.Duration > 0 && p.ph.Load.Paced() && due >= p.start+p.ph.Stop.Duration {
-			return
-		}
-		if !p.waitAhead(due) {
-			return
-		}
-		q, err, ok := next()
-		if err == nil && !ok {
-			err = fault.New(fault.Internal, "the data set ended", "")
-		}
-		if err == nil {
-			err = p.submit(q, due)
-		}
-		if err != nil {
-			p.fail(err)
-			return
-		}
-	}
-}
-
-// dues numbers the requests and says when each is due. Without a schedule all are due at the begin.
-func (p *phaseRun) dues() iter.Seq2[int, time.Duration] {
-	return func(yield func(int, time.Duration) bool) {
-		i := 0
-		if !p.ph.Load.Paced() {
-			for ; yield(i, p.start); i++ {
-			}
-			return
-		}
-		shape, err := schedule.Of(p.ph.Load)
-		if err != nil {
-			p.fail(err)
-			return
-		}
-		stream := "schedule"
-		if p.ph.Name == bench.Warmup {
-			stream = "schedule/warmup"
-		}
-		for at := range shape.Arrivals(rng.New(p.r.plan.Spec.Seed, stream)) {
-			if !yield(i, p.start+at) {
-				return
-			}
-			i++
-		}
-	}
-}
-
-// waitAhead waits until a request that is due then may be prepared. It returns false when the phase is to stop.
-func (p *phaseRun) waitAhead(due time.Duration) bool {
-	if wait := due - lookahead - p.r.engine.Now(); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-p.stop:
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if limit := p.ph.Load.InFlightLimit(); limit > 0 {
-		for p.open >= limit+mostWaiting && !p.stopped() {
-			p.idle.Wait()
-		}
-	}
-	return !p.stopped()
-}
-
-// submit encodes a request and hands it to the client.
-func (p *phaseRun) submit(q bench.Request, due time.Duration) error {
-	pl := p.r.plan
-	q.ID, q.Phase, q.Conversation = p.r.nextID, p.ph.Name, p.r.nextID
-	p.r.nextID++
-	call, err := pl.Dialect.Encode(pl.Endpoint, &q, &pl.Options)
-	if err != nil {
-		return err
-	}
-	t := &task{req: q, load: p.ph.Load}
-	t.fold = dialect.NewFold(pl.Dialect, pl.Endpoint, &t.req, &pl.Options)
-	t.job = client.Job{ID: q.ID, Target: q.ID % len(pl.Targets), Call: call, Due: opt.Some(due), Tag: t}
-	t.ended = p.took
-	p.mu.Lock()
-	p.open++
-	p.count++
-	p.mu.Unlock()
-	p.meter.submitted(1)
-	p.r.engine.Submit(&t.job)
-	if p.stopped() {
-		p.r.engine.Drain() // the phase was drained just before
-	}
-	return nil
-}
-
 // took takes the record of a request that has ended.
-func (p *phaseRun) took(rec *bench.Record) {
+func (p *phaseRun) took(t *task, rec *bench.Record) {
 	p.mu.Lock()
 	overtime := p.overtime
 	p.mu.Unlock()
@@ -308,6 +214,7 @@ func (p *phaseRun) took(rec *bench.Record) {
 	p.judge(rec)
 	p.mu.Lock()
 	p.open--
+	p.held -= t.size
 	if rec.Outcome != bench.Dropped {
 		p.ended++
 	}
@@ -377,13 +284,7 @@ func (p *phaseRun) report() (stop func()) {
 	}
 	done, gone := make(chan struct{}), make(chan struct{})
 	show := func() {
-		p.mu.Lock()
-		waiting := 0
-		if n := p.ph.Load.InFlightLimit(); n > 0 {
-			waiting = max(0, p.open-n)
-		}
-		p.mu.Unlock()
-		p.r.ctl.Progress(p.meter.snapshot(waiting))
+		p.r.ctl.Progress(p.meter.snapshot(p.r.engine.Now(), p.ph.Load.InFlightLimit()))
 	}
 	go func() {
 		defer close(gone)
