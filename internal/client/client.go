@@ -25,7 +25,7 @@ import (
 // Engine sends jobs. Its methods may be called from any goroutine.
 type Engine interface {
 	// Submit hands over a job. Jobs are sent in the order of their due times, those without one in the order of submission and
-	// before the others. Submit prepares the bytes to be sent and never waits.
+	// before the others. Submit prepares the bytes to be sent, lets go of the call's body and never waits.
 	Submit(*Job)
 	// Open opens connections to a target ahead of need, until n are idle.
 	Open(target, n int)

@@ -37,11 +37,27 @@ func newClock(epoch time.Time) *clock { return &clock{epoch: epoch, offset: epoc
 // now returns the time since the epoch.
 func (c *clock) now() time.Duration { return time.Since(c.epoch) }
 
-// pair reads both clocks together.
+// pair reads both clocks together. The wall clock is read between two readings of the monotonic one, so that a thread which is
+// stopped in between does not pass for a step; where even several tries are torn, the offset of the last good pair is kept.
 func (c *clock) pair() (mono time.Duration, wall int64) {
-	t := time.Now()
-	return t.Sub(c.epoch), t.UnixNano()
+	for range pairTries {
+		a := time.Now() // the wall clock, then the monotonic one
+		b := time.Now()
+		if width := b.Sub(a); width <= pairWidth {
+			return b.Sub(c.epoch), b.UnixNano() + int64(width/2)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mono = time.Since(c.epoch)
+	return mono, int64(mono) + c.offset
 }
+
+// A pair is good when its readings are so close together.
+const (
+	pairTries = 4
+	pairWidth = 20 * time.Microsecond
+)
 
 // at returns when a stamp was taken, given the pair read just after it and a moment that it cannot precede (the sending of the
 // request, the stamp before it). ok is false when the stamp cannot be placed; then the read's own time is returned.

@@ -19,6 +19,7 @@ type conn struct {
 	nc     net.Conn // what HTTP goes over: in, or TLS over it
 	in     dated    // what knows when bytes arrived
 	target int
+	took   struct{ connect, tls opt.Of[time.Duration] } // for its first exchange
 	uses   int
 	waited bool                     // it has been idle, so that the server may have closed it unnoticed
 	ex     atomic.Pointer[exchange] // nil while idle; changed under p.mu
@@ -27,16 +28,25 @@ type conn struct {
 // A read brings at most this much: a few events, or a page of a large answer.
 const readSize = 16 << 10
 
-// Requests above largeRequest may not fit into the socket's buffer and are written by a goroutine of their own. The moment of
+// Requests above largeRequest may not fit into the socket's buffer, which begins at 16 KiB with room for headers, and are written by a goroutine of their own. The moment of
 // sending is that of the last lastPiece bytes.
 const (
-	largeRequest = 64 << 10
-	lastPiece    = 16 << 10
+	largeRequest = 4 << 10
+	lastPiece    = 4 << 10
 )
+
+// staleWithin bounds how long after the sending a connection may turn out to have been closed already. The server answers a request
+// on a closed connection with a reset after a round trip, which the connect took too; what ends later had been taken by the server.
+func staleWithin(connect opt.Of[time.Duration]) time.Duration {
+	return 20*time.Millisecond + 3*connect.Or(0)
+}
 
 // assign gives the connection a job, whose alone it is from here to the end of its response.
 func (c *conn) assign(ex *exchange) {
 	ex.tr.Reused = c.uses > 0
+	if c.uses == 0 {
+		ex.tr.Connect, ex.tr.TLS = c.took.connect, c.took.tls
+	}
 	ex.mayBeStale = c.uses > 0 || c.waited
 	c.uses++
 	ex.tr.Stamp = wire.StampUser
@@ -203,7 +213,7 @@ func (c *conn) broke(ex *exchange, err error) {
 		p.finish(ex, nil, "", "")
 	case timedOut:
 		p.finish(ex, nil, wire.FailTimeout, "no complete response within "+p.o.Timeout.String())
-	case ex.mayBeStale && ex.tr.Bytes == 0 && !ex.tr.Retried && !ex.interrupted():
+	case ex.mayBeStale && ex.tr.Bytes == 0 && !ex.tr.Retried && !ex.interrupted() && p.clock.now()-time.Duration(ex.sent.Load()) < staleWithin(c.took.connect):
 		p.counts.stale.Add(1)
 		c.nc.Close()
 		if ex.written != nil {

@@ -27,6 +27,7 @@ type econn struct {
 	connecting bool
 	ahead      bool // being opened ahead of need
 	started    time.Duration
+	took       opt.Of[time.Duration] // the connect, for its first job
 	deadline   time.Duration // of the connect
 
 	x      *xfer // nil while idle
@@ -151,7 +152,7 @@ func (l *loop) connected(c *econn) {
 	}
 	now := l.clock.now()
 	l.count.connections.Add(1)
-	c.connecting = false
+	c.connecting, c.took = false, opt.Some(now-c.started)
 	if c.pipe != nil {
 		c.pipe.opened(c, failure{})
 		return
@@ -164,7 +165,6 @@ func (l *loop) connected(c *econn) {
 	}
 	if x := c.x; x != nil {
 		c.x = nil
-		x.tr.Connect = opt.Some(now - c.started)
 		l.begin(c, x)
 		return
 	}
@@ -229,6 +229,9 @@ func (l *loop) drop(c *econn) {
 func (l *loop) begin(c *econn, x *xfer) {
 	c.x, x.c = x, c
 	x.tr.Reused = c.uses > 0
+	if c.uses == 0 {
+		x.tr.Connect = c.took
+	}
 	x.stale = c.uses > 0 || c.waited
 	c.uses++
 	x.base, x.reqEnd = c.rx, c.tx+int64(len(x.req))
@@ -404,7 +407,7 @@ func (l *loop) broke(c *econn, errno syscall.Errno) {
 		l.drop(c)
 	case x.found: // the terminator was there: nothing is missing
 		l.finish(c, false, "", "")
-	case x.stale && x.bytes == 0 && !x.tr.Retried:
+	case x.stale && x.bytes == 0 && !x.tr.Retried && l.clock.now()-x.handed() < staleWithin(c.took):
 		l.count.stale.Add(1)
 		c.x = nil
 		l.drop(c)

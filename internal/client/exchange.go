@@ -43,6 +43,7 @@ func newExchange(p *Portable, j *Job) *exchange {
 	}
 	if !p.o.HTTP2 {
 		ex.raw = appendRequest(nil, p.o.Targets[j.Target], &j.Call, p.o.UserAgent, p.o.FreshEach)
+		j.Call.Body = nil
 	}
 	return ex
 }
@@ -158,7 +159,7 @@ func (ex *exchange) end(kind wire.Fail, cause string) {
 
 // freed is when the slot of the exchange became free: the end of the response, or now when that came before its time.
 func (ex *exchange) freed() time.Duration {
-	if ex.tr.Fail == "" && len(ex.tr.Marks) > 0 {
+	if ex.tr.Fail == "" && ex.http.Done() && len(ex.tr.Marks) > 0 {
 		return ex.tr.Marks[len(ex.tr.Marks)-1].At
 	}
 	return ex.p.clock.now()

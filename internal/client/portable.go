@@ -306,11 +306,9 @@ func (p *Portable) connect(ctx context.Context, target int, ex *exchange) (*conn
 		}
 		c.nc = tc
 	}
-	if ex != nil {
-		ex.tr.Connect = opt.Some(connected - start)
-		if t.URL.Scheme == "https" {
-			ex.tr.TLS = opt.Some(p.clock.now() - connected)
-		}
+	c.took.connect = opt.Some(connected - start)
+	if t.URL.Scheme == "https" {
+		c.took.tls = opt.Some(p.clock.now() - connected)
 	}
 	return c, failure{}
 }

@@ -31,11 +31,15 @@ type xfer struct {
 func newXfer(e *Epoll, j *Job) *xfer {
 	x := &xfer{dating: dating{job: j, tr: wire.Transcript{Target: j.Target, Framed: true}}}
 	x.req = appendRequest(nil, e.o.Targets[j.Target], &j.Call, e.o.UserAgent, e.o.FreshEach)
+	j.Call.Body = nil
 	if len(j.Call.Until) > 0 {
 		x.until = wire.NewUntil(j.Call.Until)
 	}
 	return x
 }
+
+// handed is when the last bytes so far were given to the kernel; in the future when none was.
+func (x *xfer) handed() time.Duration { return x.tr.Handed.Or(x.tr.Sent.Or(never)) }
 
 // feed takes what a read brought for a job, and returns whether its connection is to be read further.
 func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
@@ -119,7 +123,7 @@ func (l *loop) finish(c *econn, keep bool, kind wire.Fail, cause string) {
 	l.busy--
 	x.tr.Bytes, x.tr.Fail, x.tr.Cause = x.bytes, kind, cause
 	freed := c.readAt
-	if kind != "" || x.bytes == 0 || x.found {
+	if kind != "" || x.bytes == 0 || !c.http.Done() {
 		freed = l.clock.now()
 	}
 	if !x.tr.Ended.Defined() {

@@ -16,8 +16,8 @@ import (
 	"github.com/prony-bench/prony/internal/fault"
 )
 
-// Journal appends records, one JSON line each. One goroutine owns the file: a line is written within 100 ms and synced to disk
-// each second, so that a killed process loses the requests in flight, and a power cut the last second too.
+// Journal appends records, one JSON line each. One goroutine owns the file: a line is written as soon as no other waits and synced to
+// disk each second, so that a killed process loses the requests in flight, and a power cut the last second too.
 type Journal struct {
 	in   chan bench.Record
 	done chan struct{}
@@ -38,7 +38,6 @@ type syncWriter interface {
 
 // Intervals and bounds of the journal. The queue holds what storage may be behind: 64 Ki records are some seconds of the fastest run.
 const (
-	flushEvery   = 100 * time.Millisecond
 	syncEvery    = time.Second
 	journalQueue = 1 << 16
 	maxRecord    = 256 << 20 // one line, with a kept text of any length
@@ -85,9 +84,8 @@ func (j *Journal) run() {
 	defer close(j.done)
 	var buf []byte
 	var held []bench.Record // in buf
-	flush := time.NewTicker(flushEvery)
-	defer flush.Stop()
-	synced := time.Now()
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
 	dirty := false
 	write := func() {
 		if len(buf) == 0 || j.err != nil {
@@ -122,16 +120,15 @@ func (j *Journal) run() {
 			}
 			buf = append(append(buf, line...), '\n')
 			held = append(held, r)
-			if len(buf) > 1<<20 {
+			if len(buf) > 1<<20 || len(j.in) == 0 { // nobody else waits: a killed process loses nothing that has ended
 				write()
 			}
-		case now := <-flush.C:
-			write()
-			if dirty && now.Sub(synced) >= syncEvery && j.err == nil {
+		case <-tick.C:
+			if dirty && j.err == nil {
 				if err := j.w.Sync(); err != nil {
 					j.fault(err)
 				}
-				synced, dirty = now, false
+				dirty = false
 			}
 		}
 	}
