@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,34 +27,44 @@ type Fold struct {
 	o   *Options
 
 	dec    Decoder
+	quick  Quick // dec, while its quick way is to be used
+	tally  Tally
 	body   *wire.Body
-	framer wire.Framer // nil until the form of the body is known
+	take   func(wire.Piece) error // piece, made once
+	framer wire.Framer            // nil until the form of the body is known
+	emit   func(wire.Event)       // calls event, likewise
 	form   form
 	whole  []byte // the body, when it is no stream
 	read   int    // number of the last read
 	at     time.Duration
 	delta  Delta
+	strict Delta // the strict reading, while both are compared
 
-	rec     bench.Record
-	events  []event // output events
-	choices map[int]*choice
-	order   []int // choices in the order of their appearance
-	fault   error // the first thing that was not what the protocol says
-	errText string
-	done    bool
-	doneAt  time.Duration
-	answer  bool
-	total   opt.Of[int] // newest running total of generated tokens
-	prompt  opt.Of[int]
-	ids     int  // token ids seen
-	noIDs   bool // an output event came without ids
-	totals  int  // times that the running total was told
-	grew    int  // times that the running total grew with an output
-	native  bool
-	tools   map[int]*toolCall
-	toolIDs []int
-	text    []byte
-	thought []byte
+	rec      bench.Record
+	times    []time.Duration // of the output events
+	told     []int           // tokens of each, while all that came so far told them
+	of       []int           // choice of each, once there are several
+	lastRead int             // that brought an output event
+	together int             // output events that came in the read of the one before
+	choices  []choice        // in the order of their appearance
+	where    map[int]int     // the places of choices by index, once there are many
+	fault    error           // the first thing that was not what the protocol says
+	errText  string
+	done     bool
+	doneAt   time.Duration
+	answer   bool
+	total    opt.Of[int] // newest running total of generated tokens
+	prompt   opt.Of[int]
+	ids      int  // token ids seen
+	noIDs    bool // an output event came without ids
+	totals   int  // times that the running total was told
+	grew     int  // times that the running total grew with an output
+	native   bool
+	server   []ServerTime
+	tools    map[int]*toolCall
+	toolIDs  []int
+	text     []byte
+	thought  []byte
 }
 
 // Seen is one event of a stream, with what was made of it.
@@ -75,23 +86,27 @@ const (
 	formHTML
 )
 
-type event struct {
-	at     time.Duration
-	read   int
-	choice int
-	tokens int // -1 = not told
-}
-
 type choice struct {
+	index  int
 	finish string
-	last   time.Duration
 }
 
 type toolCall struct {
-	ID        string `json:"id,omitempty"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	id        string
+	name      []byte
+	arguments []byte
 }
+
+// fewChoices are looked through one by one.
+const fewChoices = 8
+
+// Room for the output events of a response is made once for as many tokens as were asked, within these bounds: below, growing is
+// cheap; above, what a server does not send would be a waste.
+const (
+	fewEvents    = 16
+	manyEvents   = 256
+	textPerEvent = 4 // bytes: a token of English
+)
 
 // Most of a failed response's body that is kept for its words, and of a plain answer.
 const (
@@ -102,28 +117,37 @@ const (
 
 // NewFold returns a fold for the response to one request.
 func NewFold(d Dialect, ep Endpoint, req *bench.Request, o *Options) *Fold {
-	return &Fold{d: d, ep: ep, req: req, o: o, dec: d.Decoder(ep), choices: map[int]*choice{}}
+	return &Fold{d: d, ep: ep, req: req, o: o}
+}
+
+// begin makes what the first bytes of a response need: a request that waits to be sent holds little.
+func (f *Fold) begin(p wire.Part) {
+	f.body = wire.NewBody(p.Framed, p.Status, p.Header)
+	f.dec = f.d.Decoder(f.ep)
+	f.quick, _ = f.dec.(Quick)
+	f.take = f.piece
+	f.emit = func(ev wire.Event) { f.event(&ev) }
 }
 
 // Feed takes a part of the transcript.
 func (f *Fold) Feed(p wire.Part) {
 	if f.body == nil {
-		f.body = wire.NewBody(p.Framed, p.Status, p.Header)
+		f.begin(p)
 	}
 	if f.fault == nil {
-		f.fault = f.body.Feed(p.Raw, p.Marks, f.piece)
+		f.fault = f.body.Feed(p.Raw, p.Marks, f.take)
 	}
 }
 
 // End takes the end of the transcript and returns the record. Due and slot are the caller's to set.
 func (f *Fold) End(tr *wire.Transcript) bench.Record {
 	f.Feed(wire.Part{Raw: tr.Raw, Marks: tr.Marks, Framed: tr.Framed, Status: tr.Status, Header: tr.Header})
-	if err := f.body.Close(f.piece); err != nil && f.fault == nil && !errors.Is(err, wire.ErrCut) {
+	if err := f.body.Close(f.take); err != nil && f.fault == nil && !errors.Is(err, wire.ErrCut) {
 		f.fault = err
 	}
 	if f.framer != nil && f.fault == nil && tr.Fail == "" {
 		// a last event without its line end counts when it is whole; half of one only tells that the stream was cut off
-		f.framer.Close(f.event(f.at, f.read))
+		f.framer.Close(f.emit)
 		f.fault = nil
 	}
 	f.basics(tr)
@@ -153,7 +177,7 @@ func (f *Fold) piece(p wire.Piece) error {
 		f.whole = append(f.whole, p.Bytes[:min(len(p.Bytes), max(0, most-len(f.whole)))]...)
 		return nil
 	}
-	if err := f.framer.Feed(p.Bytes, f.event(p.At, p.Read)); err != nil {
+	if err := f.framer.Feed(p.Bytes, f.emit); err != nil {
 		return err
 	}
 	return f.fault
@@ -194,67 +218,108 @@ func (f *Fold) decideForm(start []byte) form {
 	return formPlain
 }
 
-// event returns the handler of the events that are complete at a time.
-func (f *Fold) event(at time.Duration, read int) func(wire.Event) {
-	return func(ev wire.Event) {
-		if f.fault != nil || f.done {
-			return // what follows the terminator is of no interest
-		}
-		f.delta.reset()
-		if err := f.dec.Event(ev, &f.delta); err != nil {
-			f.fault = err
-			return
-		}
-		before := len(f.events)
-		f.take(&f.delta, at, read)
-		if f.Watch != nil {
-			f.Watch(Seen{At: at, Read: read, Event: ev, Delta: &f.delta, Output: len(f.events) > before})
-		}
+// event takes an event that the newest read has completed.
+func (f *Fold) event(ev *wire.Event) {
+	if f.fault != nil || f.done {
+		return // what follows the terminator is of no interest
+	}
+	if err := f.decode(ev); err != nil {
+		f.fault = err
+		return
+	}
+	before := len(f.times)
+	f.add(&f.delta)
+	if f.Watch != nil {
+		f.Watch(Seen{At: f.at, Read: f.read, Event: *ev, Delta: &f.delta, Output: len(f.times) > before})
 	}
 }
 
-// take adds a delta to what is known.
-func (f *Fold) take(d *Delta, at time.Duration, read int) {
+// add adds a delta to what is known.
+func (f *Fold) add(d *Delta) {
 	if d.Error != "" && f.errText == "" {
 		f.errText = d.Error
 	}
 	grown := f.counts(d)
-	told := -1 // tokens of this event, as far as told
+	told := 0 // tokens of this event, as far as told
 	if d.Completion.Defined() {
 		told = grown
 	}
 	for i := range d.Outputs {
 		o := &d.Outputs[i]
-		c := f.choices[o.Choice]
-		if c == nil {
-			c = &choice{}
-			f.choices[o.Choice] = c
-			f.order = append(f.order, o.Choice)
-		}
+		c := f.choice(o.Choice)
 		if o.Finish != "" {
 			c.finish = o.Finish
 		}
 		// a count that grew tells of tokens without text; one that appears for the first time is a total
 		if o.generated() || grown > 0 && f.totals > 1 {
-			tokens := told
-			if o.IDs > 0 {
-				tokens = o.IDs
-			} else {
-				f.noIDs = true
-			}
-			f.events = append(f.events, event{at, read, o.Choice, tokens})
-			f.ids += o.IDs
-			c.last = at
-			if isAnswer := o.Text != "" || o.calls() || o.Reasoning == ""; isAnswer && !f.answer {
-				f.answer = true
-				f.rec.FirstAnswer = opt.Some(at)
-			}
-			f.keep(o)
+			f.output(o, told)
 		}
 	}
 	if d.Done && !f.done {
-		f.done, f.doneAt = true, at
+		f.done, f.doneAt = true, f.at
 	}
+}
+
+// output takes an output event. Tokens are what the running total has grown by.
+func (f *Fold) output(o *Output, tokens int) {
+	n := len(f.times)
+	if n == 0 {
+		f.times = make([]time.Duration, 0, min(max(f.req.OSL, fewEvents), manyEvents))
+	} else if f.read == f.lastRead {
+		f.together++
+	}
+	f.lastRead = f.read
+	f.times = append(f.times, f.at)
+	if o.IDs > 0 {
+		tokens = o.IDs
+		f.ids += o.IDs
+	} else {
+		f.noIDs = true
+	}
+	if tokens > 0 && len(f.told) == n { // a count that stands still beside output is none (Ollama sends zeros)
+		if n == 0 {
+			f.told = make([]int, 0, cap(f.times))
+		}
+		f.told = append(f.told, tokens)
+	}
+	if len(f.choices) > 1 {
+		for len(f.of) < n {
+			f.of = append(f.of, f.choices[0].index) // those before the second choice
+		}
+		f.of = append(f.of, o.Choice)
+	}
+	if isAnswer := o.Text != "" || o.calls() || o.Reasoning == ""; isAnswer && !f.answer {
+		f.answer = true
+		f.rec.FirstAnswer = opt.Some(f.at)
+	}
+	f.keep(o)
+}
+
+// choice returns the choice of an index, a new one when there is none yet. It is valid until the next call.
+func (f *Fold) choice(index int) *choice {
+	if f.where != nil {
+		if k, ok := f.where[index]; ok {
+			return &f.choices[k]
+		}
+	} else {
+		for k := range f.choices {
+			if f.choices[k].index == index {
+				return &f.choices[k]
+			}
+		}
+	}
+	k := len(f.choices)
+	f.choices = append(f.choices, choice{index: index})
+	switch {
+	case k > fewChoices:
+		f.where[index] = k
+	case k == fewChoices:
+		f.where = map[int]int{}
+		for k, c := range f.choices {
+			f.where[c.index] = k
+		}
+	}
+	return &f.choices[k]
 }
 
 // counts takes the running totals of a delta and returns by how much the number of generated tokens grew.
@@ -277,19 +342,30 @@ func (f *Fold) counts(d *Delta) (grown int) {
 	if d.Reasoning.Defined() {
 		f.rec.Reasoning = d.Reasoning
 	}
-	for k, v := range d.Server {
-		if f.rec.Server == nil {
-			f.rec.Server = map[string]float64{}
-		}
-		f.rec.Server[k] = v
+	for _, t := range d.Server {
+		f.serverTime(t)
 	}
 	return grown
+}
+
+// serverTime keeps the newest value of each of the server's own times.
+func (f *Fold) serverTime(t ServerTime) {
+	for k := range f.server {
+		if f.server[k].Key == t.Key {
+			f.server[k].Value = t.Value
+			return
+		}
+	}
+	f.server = append(f.server, t)
 }
 
 // keep gathers the text, when it is wanted.
 func (f *Fold) keep(o *Output) {
 	if !f.o.KeepText {
 		return
+	}
+	if f.text == nil {
+		f.text = make([]byte, 0, textPerEvent*cap(f.times))
 	}
 	f.text = append(f.text, o.Text...)
 	f.thought = append(f.thought, o.Reasoning...)
@@ -304,11 +380,9 @@ func (f *Fold) keep(o *Output) {
 			f.tools[key] = c
 			f.toolIDs = append(f.toolIDs, key)
 		}
-		if t.ID != "" {
-			c.ID = t.ID
-		}
-		c.Name += t.Name
-		c.Arguments += t.Arguments
+		c.id = cmp.Or(t.ID, c.id)
+		c.name = append(c.name, t.Name...)
+		c.arguments = append(c.arguments, t.Arguments...)
 	}
 }
 
@@ -318,7 +392,7 @@ func (f *Fold) basics(tr *wire.Transcript) {
 	r.ID, r.Phase, r.Conversation, r.Turn = f.req.ID, f.req.Phase, f.req.Conversation, f.req.Turn
 	r.Target = tr.Target
 	r.Status = f.body.Status()
-	r.Slot, r.Sent, r.Headers, r.End = tr.Slot, tr.Sent, tr.HeadAt, tr.Ended
+	r.Slot, r.Sent, r.Handed, r.Headers, r.End = tr.Slot, tr.Sent, tr.Handed, tr.HeadAt, tr.Ended
 	r.Reused, r.Connect, r.TLS = tr.Reused, tr.Connect, tr.TLS
 	r.Bytes, r.Stamp = tr.Bytes, tr.Stamp
 	r.ISLAsked, r.OSLAsked = f.req.ISL, f.req.OSL
@@ -401,22 +475,22 @@ func (f *Fold) outcome(tr *wire.Transcript) {
 
 // endOfStream judges a stream that ended by itself.
 func (f *Fold) endOfStream(end func(bench.Outcome, string)) {
-	if len(f.order) == 0 {
+	if len(f.choices) == 0 {
 		end(bench.TruncatedStream, "the stream ended without an answer")
 		return
 	}
-	for _, i := range f.order {
-		switch finish := NormalFinish(f.choices[i].finish); finish {
+	for _, c := range f.choices {
+		switch finish := NormalFinish(c.finish); finish {
 		case "":
 			end(bench.TruncatedStream, "the stream ended without a finish reason")
 			return
 		case bench.FinishFailed:
-			end(bench.StreamError, "the server ended the answer with reason "+f.choices[i].finish)
+			end(bench.StreamError, "the server ended the answer with reason "+c.finish)
 			return
 		}
 	}
 	f.rec.Finish = f.finish()
-	if len(f.events) == 0 {
+	if len(f.times) == 0 {
 		end(bench.Empty, "no output")
 		return
 	}
@@ -425,7 +499,7 @@ func (f *Fold) endOfStream(end func(bench.Outcome, string)) {
 
 // endOfPlain reads a body that is no stream.
 func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
-	f.delta.reset()
+	f.delta.reset(f.o.KeepText)
 	if err := f.dec.Body(f.whole, &f.delta); err != nil {
 		end(bench.Malformed, err.Error())
 		return
@@ -439,8 +513,7 @@ func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
 	output := false
 	for i := range d.Outputs {
 		o := &d.Outputs[i]
-		f.choices[o.Choice] = &choice{finish: o.Finish}
-		f.order = append(f.order, o.Choice)
+		f.choices = append(f.choices, choice{o.Choice, o.Finish})
 		f.ids += o.IDs
 		output = output || o.generated()
 		f.keep(o)
@@ -461,8 +534,8 @@ func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
 // finish returns the reason of the first choice that did not simply stop, else that of the first.
 func (f *Fold) finish() bench.Finish {
 	out := bench.Finish("")
-	for _, i := range f.order {
-		if n := NormalFinish(f.choices[i].finish); out == "" || n != bench.FinishStop {
+	for _, c := range f.choices {
+		if n := NormalFinish(c.finish); out == "" || n != bench.FinishStop {
 			out = n
 		}
 	}
@@ -471,7 +544,7 @@ func (f *Fold) finish() bench.Finish {
 
 // serverWords are the first bytes of a failed response, or the message in it.
 func (f *Fold) serverWords() string {
-	f.delta.reset()
+	f.delta.reset(f.o.KeepText)
 	if err := f.dec.Body(f.whole, &f.delta); err == nil && f.delta.Error != "" {
 		return f.delta.Error
 	}
@@ -488,10 +561,10 @@ func (f *Fold) moments(tr *wire.Transcript) {
 	if f.done {
 		r.End = opt.Some(f.doneAt)
 	}
-	if len(f.order) > 1 {
-		r.Choices = len(f.order)
+	if len(f.choices) > 1 {
+		r.Choices = len(f.choices)
 	}
-	r.OutEvents = len(f.events)
+	r.OutEvents = len(f.times)
 	if f.form == formPlain && r.Outcome == bench.OK {
 		r.Last = r.End // nothing is known of the moments inside
 		return
@@ -499,34 +572,38 @@ func (f *Fold) moments(tr *wire.Transcript) {
 	if r.Outcome == bench.NotStreamed {
 		return
 	}
-	sent, _ := r.Sent.Get()
-	for i, e := range f.events {
-		switch i {
-		case 0:
-			r.First = opt.Some(e.at)
-		case 1:
-			r.Second = opt.Some(e.at)
-		}
-		r.Last = opt.Some(e.at)
-		r.Events = append(r.Events, e.at-sent)
-		if len(f.order) > 1 {
-			r.EventChoice = append(r.EventChoice, e.choice)
-		}
+	n := len(f.times)
+	if n == 0 {
+		return
 	}
-	told := len(f.events) > 0 && (f.grew > 1 || f.ids > 0)
-	for _, e := range f.events {
-		told = told && e.tokens > 0 // a count that stands still beside output is none (Ollama sends zeros)
+	r.First, r.Last = opt.Some(f.times[0]), opt.Some(f.times[n-1])
+	if n > 1 {
+		r.Second = opt.Some(f.times[1])
 	}
-	if told {
-		for _, e := range f.events {
-			r.EventTokens = append(r.EventTokens, e.tokens)
+	if len(f.choices) > 1 {
+		for len(f.of) < n {
+			f.of = append(f.of, f.choices[0].index)
 		}
+		r.EventChoice = f.of
+	}
+	if len(f.told) == n && (f.grew > 1 || f.ids > 0) {
+		r.EventTokens = f.told
+	}
+	r.Events = f.times
+	for i := range r.Events {
+		r.Events[i] -= r.Sent.Or(0)
 	}
 }
 
-// tokens decides the counts and their sources.
+// tokens decides the counts and their sources, and adds the server's own times.
 func (f *Fold) tokens() {
 	r := &f.rec
+	if len(f.server) > 0 {
+		r.Server = make(map[string]float64, len(f.server))
+	}
+	for _, t := range f.server {
+		r.Server[t.Key] = t.Value
+	}
 	switch total, ok := f.total.Get(); {
 	case f.ids > 0 && !f.noIDs:
 		r.OSL, r.OSLSource = opt.Some(f.ids), bench.FromIDs
@@ -534,8 +611,8 @@ func (f *Fold) tokens() {
 		r.OSL, r.OSLSource = opt.Some(total), bench.FromCount
 	case ok:
 		r.OSL, r.OSLSource = opt.Some(total), bench.FromUsage
-	case len(f.events) > 0:
-		r.OSL, r.OSLSource = opt.Some(len(f.events)), bench.FromEstimate
+	case len(f.times) > 0:
+		r.OSL, r.OSLSource = opt.Some(len(f.times)), bench.FromEstimate
 	}
 	prompt, ok := f.prompt.Get()
 	switch sent := len(f.req.Tokens); {
@@ -572,7 +649,7 @@ func (f *Fold) flags(tr *wire.Transcript) {
 	if r.Outcome == bench.NotStreamed {
 		r.Raise(bench.FlagNotStreamed)
 	}
-	if len(f.order) > 1 {
+	if len(f.choices) > 1 {
 		r.Raise(bench.NGreater1)
 	}
 	if r.Finish == bench.FinishLength {
@@ -582,7 +659,7 @@ func (f *Fold) flags(tr *wire.Transcript) {
 	if osl, ok := r.OSL.Get(); ok && r.Outcome == bench.OK {
 		if r.OSLSource == bench.FromEstimate {
 			r.Raise(bench.TokenCountEstimated)
-		} else if len(f.events) > 0 && osl > len(f.events)+1 {
+		} else if len(f.times) > 0 && osl > len(f.times)+1 {
 			r.Raise(bench.MultiTokenChunks)
 		}
 		if r.OSLAsked > 0 && lengthsDiffer(osl, r.OSLAsked) {
@@ -602,7 +679,7 @@ func (f *Fold) flags(tr *wire.Transcript) {
 	if r.Cached.Or(0) > 0 {
 		r.Raise(bench.PrefixCacheHit)
 	}
-	if len(f.events) > 0 && !f.answer && r.Outcome == bench.OK {
+	if len(f.times) > 0 && !f.answer && r.Outcome == bench.OK {
 		r.Raise(bench.NoAnswer)
 	}
 }
@@ -615,20 +692,14 @@ const (
 )
 
 func (f *Fold) bunched() {
-	n := len(f.events)
+	n := len(f.times)
 	if n < 2 {
 		return
 	}
-	together := 0 // gaps inside the read of the event before
-	for i := 1; i < n; i++ {
-		if f.events[i].read == f.events[i-1].read {
-			together++
-		}
-	}
 	switch {
-	case n >= allAtOnceEvents && (together == n-1 || f.events[n-1].at-f.events[0].at <= allAtOnceSpan):
+	case n >= allAtOnceEvents && (f.together == n-1 || f.times[n-1]-f.times[0] <= allAtOnceSpan):
 		f.rec.Raise(bench.AllAtOnce)
-	case n-1 >= clumpedGaps && 2*together >= n-1:
+	case n-1 >= clumpedGaps && 2*f.together >= n-1:
 		f.rec.Raise(bench.Clumped)
 	}
 }
@@ -640,9 +711,15 @@ func (f *Fold) kept() {
 	}
 	f.rec.Text, f.rec.Thinking = string(f.text), string(f.thought)
 	if len(f.toolIDs) > 0 {
-		calls := make([]*toolCall, len(f.toolIDs))
+		type call struct {
+			ID        string `json:"id,omitempty"`
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		}
+		calls := make([]call, len(f.toolIDs))
 		for i, key := range f.toolIDs {
-			calls[i] = f.tools[key]
+			t := f.tools[key]
+			calls[i] = call{t.id, string(t.name), string(t.arguments)}
 		}
 		f.rec.ToolCalls, _ = json.Marshal(calls) // strings always marshal
 	}

@@ -87,7 +87,7 @@ func endpoint(d dialect.Dialect, path string) dialect.Endpoint {
 
 func fold(path string, stream bool, osl, isl int, parts []wire.Part, tr *wire.Transcript) bench.Record {
 	d := engine("openai")
-	f := dialect.NewFold(d, endpoint(d, path), &bench.Request{OSL: osl, ISL: isl, Phase: bench.Measure}, &dialect.Options{Stream: stream, KeepText: true})
+	f := dialect.NewFold(d, endpoint(d, path), &bench.Request{OSL: osl, ISL: isl, Phase: bench.Measure}, &dialect.Options{Stream: stream, KeepText: true, Verify: true})
 	for _, p := range parts {
 		f.Feed(p)
 	}
@@ -148,4 +148,15 @@ func TestCasesAnySplit(t *testing.T) {
 			t.Fatalf("%s:\nwhole %+v\nsplit %+v", c.Name, whole, split)
 		}
 	})
+}
+
+// Of an answer in one piece the server's own times are kept too.
+func TestTimesOfPlainBody(t *testing.T) {
+	tr := timed([]byte(`{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}],"timings":{"cache_n":2,"prompt_n":3,"prompt_ms":1.5,"predicted_n":4,"predicted_ms":2.5}}`))
+	tr.Header = map[string][]string{"Content-Type": {"application/json"}}
+	r := fold("/v1/chat/completions", false, 0, 0, nil, tr)
+	if r.Outcome != bench.OK || r.Server["server_prefill_ms"] != 1.5 || r.Server["server_decode_ms"] != 2.5 || len(r.Server) != 2 ||
+		r.ISL.Or(0) != 5 || r.OSL.Or(0) != 4 || r.OSLSource != bench.FromCount {
+		t.Errorf("%+v", r)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/opt"
@@ -12,13 +13,22 @@ import (
 )
 
 // decoder reads chat and completions responses, streamed and not: their objects differ in a few fields only.
-type decoder struct{}
+//
+// It has two ways to read an event. Event is the strict one: what it says is right. Quick is for the forms that engines send most.
+type decoder struct {
+	strict *strictPool
+
+	// the quick way's
+	form  form
+	chunk chunk
+	words words
+}
 
 // object is a chunk, a whole response or an error, with the fields that matter.
 type object struct {
 	Object  string          `json:"object"`
 	Type    string          `json:"type"`
-	Choices *[]choice       `json:"choices"`
+	Choices []choice        `json:"choices"` // nil when absent or null
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	Message string          `json:"message"` // of an error without a wrapper (SGLang, TensorRT-LLM)
@@ -73,6 +83,10 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	*c = ""
 	switch {
 	case len(b) > 0 && b[0] == '"':
+		if inner := b[1 : len(b)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+			*c = content(inner) // b is known to be valid JSON
+			return nil
+		}
 		var s string
 		if err := json.Unmarshal(b, &s); err != nil {
 			return err
@@ -116,9 +130,9 @@ type timings struct {
 }
 
 // Event implements dialect.Decoder.
-func (decoder) Event(ev wire.Event, d *dialect.Delta) error {
+func (d *decoder) Event(ev wire.Event, to *dialect.Delta) error {
 	if string(ev.Name) == "error" && ev.Data == nil { // Dynamo: the words are in a comment
-		d.Error = "error event: " + string(ev.Comment)
+		to.Error = "error event: " + string(ev.Comment)
 		return nil
 	}
 	data := bytes.TrimSpace(ev.Data)
@@ -126,23 +140,24 @@ func (decoder) Event(ev wire.Event, d *dialect.Delta) error {
 		return nil
 	}
 	if string(data) == "[DONE]" {
-		d.Done = true
+		to.Done = true
 		return nil
 	}
-	var o object
-	if err := json.Unmarshal(data, &o); err != nil {
+	s := d.strict.get()
+	defer d.strict.put(s)
+	if err := s.decode(data); err != nil {
 		return fmt.Errorf("event is no valid chunk (%v): %s", err, wire.Excerpt(data))
 	}
-	return o.fill(d, data)
+	return s.object.fill(to, data)
 }
 
 // Body implements dialect.Decoder.
-func (decoder) Body(b []byte, d *dialect.Delta) error {
+func (d *decoder) Body(b []byte, to *dialect.Delta) error {
 	var o object
 	if err := json.Unmarshal(b, &o); err != nil {
 		return fmt.Errorf("body is no valid JSON (%v): %s", err, wire.Excerpt(b))
 	}
-	return o.fill(d, b)
+	return o.fill(to, b)
 }
 
 func (o *object) fill(d *dialect.Delta, raw []byte) error {
@@ -165,9 +180,10 @@ func (o *object) fill(d *dialect.Delta, raw []byte) error {
 		}
 		return fmt.Errorf("no field \"choices\" in %s", wire.Excerpt(raw))
 	}
-	for i := range *o.Choices {
-		c := &(*o.Choices)[i]
-		out := dialect.Output{Choice: c.Index, IDs: len(c.TokenIDs)}
+	for i := range o.Choices {
+		c := &o.Choices[i]
+		out := d.Output(c.Index)
+		out.IDs = len(c.TokenIDs)
 		m := c.Delta
 		if m == nil {
 			m = c.Message
@@ -190,7 +206,6 @@ func (o *object) fill(d *dialect.Delta, raw []byte) error {
 		if c.FinishReason != nil {
 			out.Finish = *c.FinishReason
 		}
-		d.Outputs = append(d.Outputs, out)
 	}
 	return nil
 }
@@ -277,14 +292,19 @@ func (t *timings) fill(d *dialect.Delta) {
 	if t.CacheN != nil && !d.Cached.Defined() {
 		d.Cached = opt.Some(*t.CacheN)
 	}
-	d.Server = map[string]float64{}
 	if t.PromptMS != nil {
-		d.Server["server_prefill_ms"] = *t.PromptMS
+		d.Server = append(d.Server, dialect.ServerTime{Key: prefillKey, Value: *t.PromptMS})
 	}
 	if t.PredictedMS != nil {
-		d.Server["server_decode_ms"] = *t.PredictedMS
+		d.Server = append(d.Server, dialect.ServerTime{Key: decodeKey, Value: *t.PredictedMS})
 	}
 }
+
+// The keys of llama.cpp's own times in a record.
+const (
+	prefillKey = "server_prefill_ms"
+	decodeKey  = "server_decode_ms"
+)
 
 type field struct {
 	key   string

@@ -135,13 +135,3 @@ func TestMalformedNamesTheField(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkFoldChunk(b *testing.B) {
-	body := []byte(strings.Repeat("data: {\"id\":\"chatcmpl-7f3a9c1e5b2d4860\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"llama-3-8b\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" token\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n", 1000))
-	tr := timed(body)
-	b.ReportAllocs()
-	for b.Loop() {
-		fold("/v1/chat/completions", true, 0, 0, nil, tr)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/event")
-}

@@ -14,9 +14,10 @@ import (
 
 // Dialect is one engine's form of the API: what it takes beyond the common fields.
 type Dialect struct {
-	name string
-	chat dialect.Abilities
-	text dialect.Abilities
+	name   string
+	chat   dialect.Abilities
+	text   dialect.Abilities
+	strict *strictPool
 }
 
 // Engines returns the dialect of each engine with an OpenAI front. The abilities are those of the engines' own sources; an engine
@@ -28,16 +29,17 @@ func Engines() []dialect.Dialect {
 	idsIn := func(a *dialect.Abilities) { a.IDsIn = true }
 	idsBoth := func(a *dialect.Abilities) { a.IDsIn, a.IDsOut = true, true }
 	idsOut := func(a *dialect.Abilities) { a.IDsOut = true }
+	pool := &strictPool{}
 	return []dialect.Dialect{
-		&Dialect{"openai", usage, usage},
-		&Dialect{"vllm", with(forced, idsOut), with(forced, idsBoth)},
-		&Dialect{"sglang", with(forced, idsOut), with(forced, idsBoth)},
-		&Dialect{"trtllm", forced, with(forced, idsIn)},
-		&Dialect{"lmdeploy", dialect.Abilities{Usage: true, IgnoreEOS: true}, dialect.Abilities{Usage: true, IgnoreEOS: true}},
+		&Dialect{"openai", usage, usage, pool},
+		&Dialect{"vllm", with(forced, idsOut), with(forced, idsBoth), pool},
+		&Dialect{"sglang", with(forced, idsOut), with(forced, idsBoth), pool},
+		&Dialect{"trtllm", forced, with(forced, idsIn), pool},
+		&Dialect{"lmdeploy", dialect.Abilities{Usage: true, IgnoreEOS: true}, dialect.Abilities{Usage: true, IgnoreEOS: true}, pool},
 		&Dialect{"llamacpp", dialect.Abilities{Usage: true, IgnoreEOS: true, ServerTimings: true},
-			dialect.Abilities{Usage: true, IgnoreEOS: true, ServerTimings: true, IDsIn: true}},
-		&Dialect{"ollama", usage, usage},
-		&Dialect{"prony-sim", with(forced, idsOut), with(forced, idsBoth)},
+			dialect.Abilities{Usage: true, IgnoreEOS: true, ServerTimings: true, IDsIn: true}, pool},
+		&Dialect{"ollama", usage, usage, pool},
+		&Dialect{"prony-sim", with(forced, idsOut), with(forced, idsBoth), pool},
 	}
 }
 
@@ -154,7 +156,7 @@ func (d *Dialect) sampling(b *body, ep dialect.Endpoint, r *bench.Request, o *di
 }
 
 // Decoder implements dialect.Dialect.
-func (d *Dialect) Decoder(ep dialect.Endpoint) dialect.Decoder { return decoder{} }
+func (d *Dialect) Decoder(ep dialect.Endpoint) dialect.Decoder { return &decoder{strict: d.strict} }
 
 // body builds a JSON object field by field.
 type body struct {
