@@ -45,8 +45,9 @@ type Record struct {
 	Cached    opt.Of[int] `json:"cached_tokens,omitzero"`
 	Reasoning opt.Of[int] `json:"reasoning_tokens,omitzero"` // part of OSL
 	Finish    Finish      `json:"finish,omitempty"`
-	Choices   int         `json:"choices,omitempty"`  // when more than one
-	OutEvents int         `json:"n_events,omitempty"` // number of output events, also when their times are not kept
+	Choices   int         `json:"choices,omitempty"`       // when more than one
+	OutEvents int         `json:"n_events,omitempty"`      // number of output events, also when their times are not kept
+	Merged    int         `json:"merged_events,omitempty"` // of them, those that shared a read with another
 
 	Reused  bool                  `json:"connection_reused"`
 	Connect opt.Of[time.Duration] `json:"connect_ns,omitzero"`

@@ -44,8 +44,11 @@ type Fold struct {
 	times    []time.Duration // of the output events
 	told     []int           // tokens of each, while all that came so far told them
 	of       []int           // choice of each, once there are several
-	lastRead int             // that brought an output event
-	together int             // output events that came in the read of the one before
+	firsts   int             // read that brought the first output event
+	lasts    int             // that brought the last one
+	together int             // output events that came in the read of the one before of their choice
+	merged   int             // output events that shared their read with another
+	sharing  bool            // the last one is among them
 	choices  []choice        // in the order of their appearance
 	where    map[int]int     // the places of choices by index, once there are many
 	fault    error           // the first thing that was not what the protocol says
@@ -89,6 +92,8 @@ const (
 type choice struct {
 	index  int
 	finish string
+	events int // output events
+	lasts  int // read that brought the last one
 }
 
 type toolCall struct {
@@ -265,10 +270,20 @@ func (f *Fold) output(o *Output, tokens int) {
 	n := len(f.times)
 	if n == 0 {
 		f.times = make([]time.Duration, 0, min(max(f.req.OSL, fewEvents), manyEvents))
-	} else if f.read == f.lastRead {
+		f.firsts = f.read
+	} else if f.read == f.lasts {
+		if f.merged++; !f.sharing {
+			f.merged++ // the first one of the read
+		}
+	}
+	f.sharing = n > 0 && f.read == f.lasts
+	f.lasts = f.read
+	c := f.choice(o.Choice)
+	if c.events > 0 && c.lasts == f.read {
 		f.together++
 	}
-	f.lastRead = f.read
+	c.lasts = f.read
+	c.events++
 	f.times = append(f.times, f.at)
 	if o.IDs > 0 {
 		tokens = o.IDs
@@ -513,7 +528,7 @@ func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
 	output := false
 	for i := range d.Outputs {
 		o := &d.Outputs[i]
-		f.choices = append(f.choices, choice{o.Choice, o.Finish})
+		f.choices = append(f.choices, choice{index: o.Choice, finish: o.Finish})
 		f.ids += o.IDs
 		output = output || o.generated()
 		f.keep(o)
@@ -564,7 +579,7 @@ func (f *Fold) moments(tr *wire.Transcript) {
 	if len(f.choices) > 1 {
 		r.Choices = len(f.choices)
 	}
-	r.OutEvents = len(f.times)
+	r.OutEvents, r.Merged = len(f.times), f.merged
 	if f.form == formPlain && r.Outcome == bench.OK {
 		r.Last = r.End // nothing is known of the moments inside
 		return
@@ -662,8 +677,8 @@ func (f *Fold) flags(tr *wire.Transcript) {
 		} else if len(f.times) > 0 && osl > len(f.times)+1 {
 			r.Raise(bench.MultiTokenChunks)
 		}
-		if r.OSLAsked > 0 && lengthsDiffer(osl, r.OSLAsked) {
-			if osl > r.OSLAsked {
+		if asked := r.OSLAsked * max(1, len(f.choices)); lengthsDiffer(osl, asked) {
+			if osl > asked {
 				r.Raise(bench.OutputLonger)
 			} else if f.o.ForceLength {
 				r.Raise(bench.OutputShorter)
@@ -693,13 +708,11 @@ const (
 
 func (f *Fold) bunched() {
 	n := len(f.times)
-	if n < 2 {
-		return
-	}
+	gaps := n - len(f.choices) // inside choices: those of two choices that come together are no news
 	switch {
-	case n >= allAtOnceEvents && (f.together == n-1 || f.times[n-1]-f.times[0] <= allAtOnceSpan):
+	case n >= allAtOnceEvents && (f.firsts == f.lasts || f.times[n-1]-f.times[0] <= allAtOnceSpan):
 		f.rec.Raise(bench.AllAtOnce)
-	case n-1 >= clumpedGaps && 2*f.together >= n-1:
+	case gaps >= clumpedGaps && 2*f.together >= gaps:
 		f.rec.Raise(bench.Clumped)
 	}
 }

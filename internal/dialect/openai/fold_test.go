@@ -94,3 +94,33 @@ func TestTally(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// Two choices whose events come together are as smooth as one, and their lengths are those asked of each.
+func TestChoicesTogether(t *testing.T) {
+	tr := &wire.Transcript{Status: 200, Header: map[string][]string{"Content-Type": {"text/event-stream"}}, Sent: opt.Some(time.Duration(0))}
+	event := func(choice int, finish string) {
+		tr.Raw = append(tr.Raw, fmt.Sprintf("data: {\"choices\":[{\"index\":%d,\"text\":\"a\",\"finish_reason\":%s}],\"usage\":{\"completion_tokens\":20}}\n\n", choice, finish)...)
+	}
+	for i := range 10 {
+		finish := map[bool]string{true: `"length"`, false: "null"}[i == 9]
+		event(0, finish)
+		event(1, finish)
+		tr.Marks = append(tr.Marks, wire.Mark{End: len(tr.Raw), At: time.Duration(i) * 10 * time.Millisecond})
+	}
+	r := fold("/v1/completions", true, 0, 10, nil, tr)
+	if r.Outcome != bench.OK || r.Choices != 2 || r.Has(bench.Clumped) || r.Has(bench.AllAtOnce) || r.Has(bench.OutputLonger) || r.Merged != 20 {
+		t.Errorf("%s, %d choices, %d merged, flags %v", r.Outcome, r.Choices, r.Merged, r.Flags)
+	}
+}
+
+// Events that share a read are counted once each.
+func TestMerged(t *testing.T) {
+	tr := &wire.Transcript{Status: 200, Header: map[string][]string{"Content-Type": {"text/event-stream"}}, Sent: opt.Some(time.Duration(0))}
+	for i, n := range []int{1, 3, 1, 2, 2, 1} {
+		tr.Raw = append(tr.Raw, strings.Repeat("data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"stop\"}]}\n\n", n)...)
+		tr.Marks = append(tr.Marks, wire.Mark{End: len(tr.Raw), At: time.Duration(i) * 10 * time.Millisecond})
+	}
+	if r := fold("/v1/completions", true, 0, 0, nil, tr); r.Merged != 7 || r.OutEvents != 10 {
+		t.Errorf("%d of %d merged", r.Merged, r.OutEvents)
+	}
+}
