@@ -135,6 +135,7 @@ const (
 	PrefixCacheHit         Flag = "prefix_cache_hit"
 	NoAnswer               Flag = "no_answer" // reasoning only
 	NGreater1              Flag = "n_greater_1"
+	FewerTokensThanEvents  Flag = "fewer_tokens_than_events" // the server's count is below the number of output events
 	InvalidJSON            Flag = "invalid_json"
 	RetriedStaleConnection Flag = "retried_stale_connection"
 	FlagNotStreamed        Flag = "not_streamed"

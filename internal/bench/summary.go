@@ -110,16 +110,17 @@ type GPU struct {
 
 // Engine is what a target tells about itself.
 type Engine struct {
-	URL       string   `json:"url"`
-	Name      string   `json:"name,omitempty"` // vllm, llamacpp, ...; empty when unknown
-	Version   string   `json:"version,omitempty"`
-	Model     string   `json:"model,omitempty"`
-	Models    []string `json:"models,omitempty"`
-	MaxLen    int      `json:"max_model_len,omitempty"`
-	Slots     int      `json:"slots,omitempty"`
-	Quant     string   `json:"quantization,omitempty"`
-	Vocab     int      `json:"vocabulary,omitempty"`
-	Addresses []string `json:"addresses,omitempty"`
+	URL       string        `json:"url"`
+	Name      string        `json:"name,omitempty"` // vllm, llamacpp, ...; empty when unknown
+	Version   string        `json:"version,omitempty"`
+	Model     string        `json:"model,omitempty"`
+	Models    []string      `json:"models,omitempty"`
+	MaxLen    int           `json:"max_model_len,omitempty"`
+	Slots     int           `json:"slots,omitempty"`
+	Quant     string        `json:"quantization,omitempty"`
+	Vocab     int           `json:"vocabulary,omitempty"`
+	Addresses []string      `json:"addresses,omitempty"`
+	Lookup    time.Duration `json:"dns_ns,omitempty"` // how long the lookup of its name took, once, before the run
 }
 
 // Summary is the result of a run.

@@ -129,8 +129,11 @@ func ParseTarget(s string) (Target, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return Target{}, fault.Usagef("use http:// or https://", "--url %q has the scheme %q", s, u.Scheme)
 	}
+	if u.Hostname() == "" {
+		return Target{}, fault.Usagef("a target looks like http://127.0.0.1:8000", "--url %q names no host", s)
+	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return Target{}, fault.Usagef("give keys with --api-key or --header, body fields with --extra-body", "--url %q has more than scheme, host, port and path", u.Redacted())
+		return Target{}, fault.Usagef("give keys with --api-key or --header, body fields with --extra-body", "--url %q has more than scheme, host, port and path", u.Scheme+"://"+u.Host+u.Path)
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
@@ -160,6 +163,11 @@ func (t Target) path(p string) string {
 
 // Join returns the whole URL of a path below the target.
 func (t Target) Join(p string) string { return t.URL.Scheme + "://" + t.URL.Host + t.path(p) }
+
+// Root returns the whole URL of a path that servers have beside /v1 and not below it, such as /metrics.
+func (t Target) Root(p string) string {
+	return t.URL.Scheme + "://" + t.URL.Host + strings.TrimSuffix(t.URL.EscapedPath(), "/v1") + p
+}
 
 // Resolve finds an address of the target that accepts connections, trying every address of its name, IPv6 and IPv4, and sets
 // Addr to it: measurements then connect to it without a lookup. It returns all addresses of the name and the time of the lookup.

@@ -768,7 +768,12 @@ func TestParseTarget(t *testing.T) {
 			t.Errorf("%q: %q %q %v", c.in, tg.Join(c.path), tg.Addr, err)
 		}
 	}
-	for _, bad := range []string{"", "ftp://h", "http://", "http://h:99999", "http://u:p@h", "http://h?x=1", "http://h:port"} {
+	for base, want := range map[string]string{"https://h/v1/": "https://h/metrics", "http://h:1/a/v1": "http://h:1/a/metrics", "h:1": "http://h:1/metrics"} {
+		if tg, err := ParseTarget(base); err != nil || tg.Root("/metrics") != want {
+			t.Errorf("%q: %q %v", base, tg.Root("/metrics"), err)
+		}
+	}
+	for _, bad := range []string{"", "ftp://h", "http://", "http://h:99999", "http://u:p@h", "http://h?x=1", "http://h:port", "http://:8000"} {
 		if _, err := ParseTarget(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -339,7 +339,7 @@ func (f *Fold) choice(index int) *choice {
 
 // counts takes the running totals of a delta and returns by how much the number of generated tokens grew.
 func (f *Fold) counts(d *Delta) (grown int) {
-	if v, ok := d.Completion.Get(); ok {
+	if v, ok := d.Completion.Get(); ok && v >= 0 {
 		grown = v - f.total.Or(0)
 		f.total = d.Completion
 		f.native = d.Native
@@ -348,13 +348,13 @@ func (f *Fold) counts(d *Delta) (grown int) {
 			f.grew++
 		}
 	}
-	if d.Prompt.Defined() {
+	if d.Prompt.Or(-1) >= 0 { // a negative count is none
 		f.prompt = d.Prompt
 	}
-	if d.Cached.Defined() {
+	if d.Cached.Or(-1) >= 0 {
 		f.rec.Cached = d.Cached
 	}
-	if d.Reasoning.Defined() {
+	if d.Reasoning.Or(-1) >= 0 {
 		f.rec.Reasoning = d.Reasoning
 	}
 	for _, t := range d.Server {
@@ -619,7 +619,9 @@ func (f *Fold) tokens() {
 	for _, t := range f.server {
 		r.Server[t.Key] = t.Value
 	}
-	switch total, ok := f.total.Get(); {
+	total, ok := f.total.Get()
+	ok = ok && (total > 0 || len(f.times) == 0) // 0 beside output is no count (a server that does not know)
+	switch {
 	case f.ids > 0 && !f.noIDs:
 		r.OSL, r.OSLSource = opt.Some(f.ids), bench.FromIDs
 	case ok && (f.native || f.grew > 1):
@@ -676,6 +678,8 @@ func (f *Fold) flags(tr *wire.Transcript) {
 			r.Raise(bench.TokenCountEstimated)
 		} else if len(f.times) > 0 && osl > len(f.times)+1 {
 			r.Raise(bench.MultiTokenChunks)
+		} else if osl < len(f.times) {
+			r.Raise(bench.FewerTokensThanEvents)
 		}
 		if asked := r.OSLAsked * max(1, len(f.choices)); lengthsDiffer(osl, asked) {
 			if osl > asked {

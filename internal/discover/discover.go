@@ -29,7 +29,8 @@ const (
 // Prober asks one server.
 type Prober struct {
 	HTTP   *http.Client
-	Join   func(path string) string // the whole URL of a path
+	Join   func(path string) string // the whole URL of a path below /v1, or of the user's own
+	Root   func(path string) string // the whole URL of a path beside /v1
 	Header []wire.Field             // authorisation and the user's own
 }
 
@@ -44,10 +45,14 @@ type answer struct {
 func (p *Prober) ask(ctx context.Context, path string, body any) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return p.send(ctx, path, body)
+	url := p.Root
+	if strings.HasPrefix(path, "/v1/") {
+		url = p.Join
+	}
+	return p.send(ctx, url(path), body)
 }
 
-func (p *Prober) send(ctx context.Context, path string, body any) (answer, error) {
+func (p *Prober) send(ctx context.Context, url string, body any) (answer, error) {
 	method, content := http.MethodGet, io.Reader(nil)
 	if body != nil {
 		b, ok := body.([]byte)
@@ -59,7 +64,7 @@ func (p *Prober) send(ctx context.Context, path string, body any) (answer, error
 		}
 		method, content = http.MethodPost, bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, p.Join(path), content)
+	req, err := http.NewRequestWithContext(ctx, method, url, content)
 	if err != nil {
 		return answer{}, err
 	}
@@ -206,7 +211,7 @@ func (p *Prober) Count(ctx context.Context, model, prompt string, chat bool) (in
 
 // Post sends a prepared body and returns status and answer. The caller's context bounds it.
 func (p *Prober) Post(ctx context.Context, path string, body []byte) (status int, out []byte, err error) {
-	a, err := p.send(ctx, path, body)
+	a, err := p.send(ctx, p.Join(path), body)
 	return a.status, a.body, err
 }
 

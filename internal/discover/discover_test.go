@@ -26,7 +26,7 @@ func server(t *testing.T, bodies map[string]string) *Prober {
 		io.WriteString(w, b)
 	}))
 	t.Cleanup(srv.Close)
-	return &Prober{HTTP: srv.Client(), Join: func(p string) string { return srv.URL + p }, Header: []wire.Field{{Name: "X-Key", Value: "k"}}}
+	return &Prober{HTTP: srv.Client(), Join: func(p string) string { return srv.URL + p }, Root: func(p string) string { return srv.URL + p }, Header: []wire.Field{{Name: "X-Key", Value: "k"}}}
 }
 
 // recorded is the body that a real engine gave.
@@ -72,7 +72,7 @@ func TestRefusedAndDown(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":"Unauthorized"}`, http.StatusUnauthorized)
 	}))
-	p := &Prober{HTTP: srv.Client(), Join: func(s string) string { return srv.URL + s }}
+	p := &Prober{HTTP: srv.Client(), Join: func(s string) string { return srv.URL + s }, Root: func(s string) string { return srv.URL + s }}
 	if _, err := p.Identify(context.Background()); fault.CodeOf(err) != fault.Target || !strings.Contains(err.Error(), "Unauthorized") || !strings.Contains(fault.HintOf(err), "--api-key") {
 		t.Error(err)
 	}

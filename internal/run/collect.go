@@ -31,6 +31,7 @@ type collector struct {
 	journal     *store.Journal
 	transcripts *store.Transcripts
 	keepEvents  bool
+	secrets     []string
 	queues      []chan item
 	wg          sync.WaitGroup
 	behind      atomic.Bool // the client had to wait for this collector or for storage
@@ -48,8 +49,8 @@ const (
 	foldQueue   = 4096
 )
 
-func newCollector(j *store.Journal, t *store.Transcripts, keepEvents bool) *collector {
-	c := &collector{journal: j, transcripts: t, keepEvents: keepEvents}
+func newCollector(j *store.Journal, t *store.Transcripts, keepEvents bool, secrets []string) *collector {
+	c := &collector{journal: j, transcripts: t, keepEvents: keepEvents, secrets: secrets}
 	for range foldWorkers {
 		q := make(chan item, foldQueue)
 		c.queues = append(c.queues, q)
@@ -137,7 +138,11 @@ func (t *task) moments(r *bench.Record) {
 
 func (c *collector) keepReads(t *task, raw []byte, marks []wire.Mark) {
 	if c.transcripts != nil {
-		t.reads = append(t.reads, store.ReadsOf(raw, marks, t.bytes)...)
+		reads := store.ReadsOf(raw, marks, t.bytes)
+		for _, r := range reads {
+			blank(r.Data, c.secrets)
+		}
+		t.reads = append(t.reads, reads...)
 	}
 	t.bytes += len(raw)
 }

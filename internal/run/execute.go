@@ -68,7 +68,7 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 			return nil, err
 		}
 	}
-	r.collector = newCollector(r.journal, transcripts, p.Spec.Keep.Events)
+	r.collector = newCollector(r.journal, transcripts, p.Spec.Keep.Events, p.secrets)
 	r.engine = p.newEngine(epoch, r.collector)
 
 	var end ending

@@ -205,6 +205,7 @@ func (p *phaseRun) took(t *task, rec *bench.Record) {
 	p.mu.Lock()
 	overtime := p.overtime
 	p.mu.Unlock()
+	p.r.plan.concealRecord(rec)
 	// what was ready ahead of its time and never due is no part of the run; what was due and could not be sent is
 	waited := rec.Outcome == bench.Dropped && rec.Error == client.NeverSent
 	if !waited || overtime && p.ph.Load.Paced() {

@@ -60,27 +60,17 @@ type Plan struct {
 
 	dataset workload.Dataset
 	deps    Deps
+	secrets []string
 	asking  map[string]*http.Transport // by host, while the plan is being made
 }
 
 // Prepare resolves the targets, asks the first one who it is, and finds out how long its prompts must be. Offline asks nobody:
 // what is then not known is an estimate.
 func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
-	p := &Plan{Spec: spec, deps: deps, asking: map[string]*http.Transport{}}
+	p := &Plan{Spec: spec, deps: deps, secrets: secretsOf(deps.Header), asking: map[string]*http.Transport{}}
 	defer p.stopAsking()
-	if err := p.parse(); err != nil {
-		return nil, err
-	}
-	if !offline {
-		if err := p.reach(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.choose(offline); err != nil {
-		return nil, err
-	}
-	if err := p.makePrompts(ctx, offline); err != nil {
-		return nil, err
+	if err := p.prepare(ctx, offline); err != nil {
+		return nil, p.concealError(err)
 	}
 	p.Sheet.Taken = time.Now()
 	p.Sheet.Host = telemetry.HostSheet(ctx)
@@ -88,6 +78,21 @@ func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Pl
 		p.Sheet.GPUs, p.Sheet.GPUNote = telemetry.GPUSheet(ctx)
 	}
 	return p, nil
+}
+
+func (p *Plan) prepare(ctx context.Context, offline bool) error {
+	if err := p.parse(); err != nil {
+		return err
+	}
+	if !offline {
+		if err := p.reach(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.choose(offline); err != nil {
+		return err
+	}
+	return p.makePrompts(ctx, offline)
 }
 
 func (p *Plan) parse() error {
@@ -135,13 +140,14 @@ func (p *Plan) reach(ctx context.Context) error {
 			}
 		}
 		var addrs []string
+		var took time.Duration
 		if p.deps.Dial == nil {
 			timeout := p.Spec.Client.ConnectTimeout
 			if timeout == 0 {
 				timeout = 10 * time.Second
 			}
 			var err error
-			if addrs, _, err = t.Resolve(ctx, timeout); err != nil {
+			if addrs, took, err = t.Resolve(ctx, timeout); err != nil {
 				return err
 			}
 		}
@@ -149,7 +155,7 @@ func (p *Plan) reach(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.URL, e.Addresses = p.Spec.Target.URLs[i], addrs
+		e.URL, e.Addresses, e.Lookup = p.Spec.Target.URLs[i], addrs, took
 		p.Sheet.Engines = append(p.Sheet.Engines, e)
 	}
 	return nil
@@ -194,7 +200,7 @@ func (p *Plan) prober(t *client.Target) *discover.Prober {
 		p.asking[t.URL.Host] = transport
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &discover.Prober{HTTP: &http.Client{Transport: transport, CheckRedirect: refuse}, Join: t.Join, Header: p.deps.Header}
+	return &discover.Prober{HTTP: &http.Client{Transport: transport, CheckRedirect: refuse}, Join: t.Join, Root: t.Root, Header: p.deps.Header}
 }
 
 // stopAsking closes the connections of the questions: an idle one may hold a thread of the server.

@@ -450,3 +450,40 @@ func TestProgress(t *testing.T) {
 		}
 	})
 }
+
+// An interrupt in the grace after a duration is one all the same, and a second ends the run at once.
+func TestInterruptInGrace(t *testing.T) {
+	virtual(t, exact(100*ms, time.Second), func(w *world) {
+		p := &w.spec.Phases[0]
+		p.Load = bench.Load{Shape: bench.Constant, Rate: 10}
+		p.Stop = bench.Stop{Duration: time.Second, Grace: time.Hour}
+		interrupt, killed := make(chan struct{}), make(chan struct{})
+		w.ctl = Control{Interrupt: interrupt, Kill: killed}
+		begun := time.Now()
+		go func() {
+			time.Sleep(2 * time.Second)
+			close(interrupt)
+			time.Sleep(time.Second)
+			close(killed)
+		}()
+		res := w.do()
+		if c := res.Summary.Requests; res.Manifest.State != bench.Interrupted || res.ExitCode() != fault.Interrupted || c.Incomplete != 10 || time.Since(begun) != 3*time.Second {
+			w.t.Errorf("%s after %v: %+v", res.Manifest.State, time.Since(begun), c)
+		}
+	})
+}
+
+// With rate inf every request is ready before the phase begins, so that none is late.
+func TestInfIsReady(t *testing.T) {
+	virtual(t, exact(100*ms, 20*ms), func(w *world) {
+		p := &w.spec.Phases[0]
+		p.Load = bench.Load{Shape: bench.Inf, Cap: 50}
+		p.Stop = bench.Stop{Requests: 300, Grace: time.Second}
+		res := w.do()
+		for _, r := range res.Records {
+			if d := r.Sent.Or(0) - r.Slot.Or(0); d != 0 {
+				w.t.Fatalf("request %d sent %v after its slot was free", r.ID, d)
+			}
+		}
+	})
+}

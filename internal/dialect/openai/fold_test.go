@@ -124,3 +124,23 @@ func TestMerged(t *testing.T) {
 		t.Errorf("%d of %d merged", r.Merged, r.OutEvents)
 	}
 }
+
+// Counts that cannot be are none: negative ones, and zero beside output. One below the number of events is flagged.
+func TestImpossibleCounts(t *testing.T) {
+	for _, c := range []struct {
+		usage  string
+		osl    int
+		source bench.Source
+		fewer  bool
+	}{
+		{`{"prompt_tokens":-8,"completion_tokens":-2980}`, 3, bench.FromEstimate, false},
+		{`{"prompt_tokens":5,"completion_tokens":0}`, 3, bench.FromEstimate, false},
+		{`{"prompt_tokens":5,"completion_tokens":2}`, 2, bench.FromUsage, true},
+		{`{"prompt_tokens":5,"completion_tokens":3}`, 3, bench.FromUsage, false},
+	} {
+		r := fold("/v1/completions", true, 0, 0, nil, chunks(`{"text":"a"}`, `{"text":"b"}`, `{"text":"c"}`, `{"text":"","finish_reason":"stop"}|,"usage":`+c.usage))
+		if r.Outcome != bench.OK || r.OSL.Or(-1) != c.osl || r.OSLSource != c.source || r.Has(bench.FewerTokensThanEvents) != c.fewer || r.ISL.Or(0) < 0 {
+			t.Errorf("%s: osl %v from %s, isl %v, flags %v", c.usage, r.OSL, r.OSLSource, r.ISL, r.Flags)
+		}
+	}
+}
