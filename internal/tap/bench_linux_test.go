@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a packet costs with the ring: read, parse, flow. The ring is filled by writes on the loopback interface; ns/packet is of its
-// reading alone.
+// What a packet costs with the ring: read, parse, flow. The ring is filled by writes on the loopback interface; ns/packet is of
+// its reading alone.
 func BenchmarkRing(b *testing.B) {
 	const conns = 16
 	runtime.LockOSThread() // for threadTime

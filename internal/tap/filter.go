@@ -12,8 +12,8 @@ type Instruction struct {
 // maxPorts bounds the ports of a filter: each is one comparison a packet, and a jump reaches 255 instructions.
 const maxPorts = 64
 
-// snapLength is how much of a packet with extension headers is kept: room for 68 bytes of them. Of other packets the filter keeps exactly
-// the headers that are read.
+// snapLength is how much of a packet with extension headers is kept: room for 68 bytes of them. Of other packets the filter keeps
+// exactly the headers that are read.
 const snapLength = 128
 
 // Operations of classic BPF, as the kernel numbers them.
@@ -52,10 +52,10 @@ const (
 	kindOutgoing = 4 // from this host
 )
 
-// Filter returns a program for packets that begin at their IP header (SOCK_DGRAM). It keeps the headers of TCP segments that come in from one
-// of the ports or go out to one, so that of what passes the loopback interface twice each packet is seen once. It drops pure
-// acknowledgements, but for those with a window of 0, and pieces of IP packets. IPv6 packets with extension headers, which classic BPF
-// cannot follow, are kept whatever they carry, up to 128 bytes.
+// Filter returns a program for packets that begin at their IP header (SOCK_DGRAM). It keeps the headers of TCP segments that come
+// in from one of the ports or go out to one, so that of what passes the loopback interface twice each packet is seen once. It
+// drops pure acknowledgements, but for those with a window of 0, and pieces of IP packets. IPv6 packets with extension headers,
+// which classic BPF cannot follow, are kept whatever they carry, up to 128 bytes.
 func Filter(ports []uint16) ([]Instruction, error) {
 	if len(ports) == 0 || len(ports) > maxPorts {
 		return nil, fmt.Errorf("tap: a filter takes 1 to %d ports, not %d", maxPorts, len(ports))

@@ -128,7 +128,9 @@ func TestFilter(t *testing.T) {
 		{"request coming in", request(response4), kindHost, 0},
 		{"the second port", with(response4, func(f *frame) { f.src = "10.0.0.1:443" }), kindHost, 40},
 		{"another port", with(response4, func(f *frame) { f.src = "10.0.0.1:8001" }), kindHost, 0},
-		{"a local port that is one of the remote ones", with(response4, func(f *frame) { f.src, f.dst = "10.0.0.1:9", "10.0.0.2:8000" }), kindHost, 0},
+		{"a local port that is one of the remote ones", with(response4, func(f *frame) {
+			f.src, f.dst = "10.0.0.1:9", "10.0.0.2:8000"
+		}), kindHost, 0},
 		{"ACK", with(response4, ack(ACK)), kindHost, 0},
 		{"ACK, IPv6", with(response6, ack(ACK)), kindHost, 0},
 		{"ACK with IP options", with(response4, func(f *frame) { ack(ACK)(f); f.ipOptions = 4 }), kindHost, 0},

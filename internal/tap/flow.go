@@ -2,8 +2,8 @@ package tap
 
 import "time"
 
-// Mark says: the bytes of the stream before End were all there, in order, at At. A mark with At 0 says that the bytes between the mark
-// before it and End have no stamp.
+// Mark says: the bytes of the stream before End were all there, in order, at At. A mark with At 0 says that the bytes between the
+// mark before it and End have no stamp.
 type Mark struct {
 	End int64 // offset in the stream
 	At  int64 // stamp, ns; 0 = none
@@ -17,29 +17,32 @@ const none = 0
 
 // Bounds of a flow. What would go beyond one loses its stamp, and FlowStats tells.
 const (
-	// maxMarks is how many marks a flow keeps when nobody trims it (1 MiB): 65,536 segments, 6 s of a very fast stream. The oldest go.
+	// maxMarks is how many marks a flow keeps when nobody trims it (1 MiB): 65,536 segments, 6 s of a very fast stream. The
+	// oldest go.
 	maxMarks = 1 << 16
 	// maxMarksUnasked is the same for a connection that nobody has asked for yet, such as another program's to the same server.
 	maxMarksUnasked = 1 << 10
-	// maxLate is how many pieces behind a hole are kept (128 KiB); a window of 6 MiB, Linux's default limit, is 4,200 full segments.
+	// maxLate is how many pieces behind a hole are kept (128 KiB); a window of 6 MiB, Linux's default limit, is 4,200 full
+	// segments.
 	maxLate = 4096
-	// maxAhead is how far a segment may be from the farthest one seen: no window of TCP is larger (RFC 7323). What is farther is of
-	// another connection, or so much was lost that its place is unknown; Assume finds the place again.
+	// maxAhead is how far a segment may be from the farthest one seen: no window of TCP is larger (RFC 7323). What is farther is
+	// of another connection, or so much was lost that its place is unknown; Assume finds the place again.
 	maxAhead = 1 << 30
-	// clockStep is the size from which a stamp that is older than the one before it means that the wall clock was set back. Smaller
-	// differences come from processors that stamp side by side.
+	// clockStep is the size from which a stamp that is older than the one before it means that the wall clock was set back.
+	// Smaller differences come from processors that stamp side by side.
 	clockStep = int64(time.Millisecond)
 )
 
-// Flow is one direction of a connection. It begins with the SYN of that direction; offset 0 is the first byte of payload. The zero
-// Flow has not begun.
+// Flow is one direction of a connection. It begins with the SYN of that direction; offset 0 is the first byte of payload. The
+// zero Flow has not begun.
 //
-// A byte counts when it and all before it are there: behind a hole it waits until the hole is filled, as a reader must. What comes again
-// (retransmissions, overlaps, keep-alive probes) changes nothing. Stamps never go back from mark to mark, unless the wall clock was set
-// back by a millisecond or more.
+// A byte counts when it and all before it are there: behind a hole it waits until the hole is filled, as a reader must. What
+// comes again (retransmissions, overlaps, keep-alive probes) changes nothing. Stamps never go back from mark to mark, unless the
+// wall clock was set back by a millisecond or more.
 //
-// A packet that TCP delivered and the capture lost leaves a hole that is never filled. Only the reader knows of it: Assume tells the flow
-// how far was read. Then the bytes in the hole have no stamp, and those behind it have theirs if it is certain to be right.
+// A packet that TCP delivered and the capture lost leaves a hole that is never filled. Only the reader knows of it: Assume tells
+// the flow how far was read. Then the bytes in the hole have no stamp, and those behind it have theirs if it is certain to be
+// right.
 type Flow struct {
 	begun   bool
 	shut    bool // the receiver's window was 0 when last heard of
@@ -60,8 +63,8 @@ type Flow struct {
 
 	late []piece // what came behind a hole: ascending, apart
 
-	// Losses of the capture are counted, so that a hole can be told from a loss on the way. lost counts for all flows of a table, own
-	// is what this flow dropped or came to doubt; safe is their sum when the stream was last without a hole.
+	// Losses of the capture are counted, so that a hole can be told from a loss on the way. lost counts for all flows of a table,
+	// own is what this flow dropped or came to doubt; safe is their sum when the stream was last without a hole.
 	lost *uint32
 	own  uint32
 	safe uint32
@@ -98,8 +101,8 @@ func (f *Flow) Next() int64 { return f.next }
 // Stats returns the counts.
 func (f *Flow) Stats() FlowStats { return f.stats }
 
-// End returns the offset at which the sender ended the stream with a FIN, and when all of it was there (0 = not known when). ok is false
-// before.
+// End returns the offset at which the sender ended the stream with a FIN, and when all of it was there (0 = not known when). ok
+// is false before.
 func (f *Flow) End() (end, at int64, ok bool) {
 	if !f.finished || f.next < f.finEnd {
 		return 0, 0, false
@@ -196,7 +199,8 @@ func (f *Flow) reset(at int64) {
 	}
 }
 
-// watch notices that the wall clock was set back between two packets. What waits behind a hole cannot be compared with what comes then.
+// watch notices that the wall clock was set back between two packets. What waits behind a hole cannot be compared with what comes
+// then.
 func (f *Flow) watch(at int64) {
 	if at > f.arrived-clockStep {
 		f.arrived = max(f.arrived, at)
@@ -276,9 +280,9 @@ func (f *Flow) At(end int64) (at int64, ok bool) {
 	return m.At, m.Dated()
 }
 
-// Marks appends to dst the marks that tell of the bytes from one offset up to another: all with from < End <= to, then, where to is
-// within a segment that is there, a mark of that segment cut at to. Bytes without a stamp are under marks without one. If the last
-// mark's End is below to, the rest has not been seen yet.
+// Marks appends to dst the marks that tell of the bytes from one offset up to another: all with from < End <= to, then, where to
+// is within a segment that is there, a mark of that segment cut at to. Bytes without a stamp are under marks without one. If the
+// last mark's End is below to, the rest has not been seen yet.
 func (f *Flow) Marks(from, to int64, dst []Mark) []Mark {
 	to = min(to, f.next)
 	if to <= from {
@@ -308,16 +312,17 @@ func (f *Flow) Trim(before int64) {
 	}
 }
 
-// Assume tells the flow that the bytes before read were delivered, at the stamp by or earlier. It must not be called before all packets
-// that were captured until then have been added (see Tap.SeenUntil), or their bytes will have no stamp.
+// Assume tells the flow that a reader has got the bytes before read, and that the wall clock showed by when it had. It must not
+// be called before all packets that were captured until then have been added (see Tap.SeenUntil), or their bytes will have no
+// stamp.
 //
-// Holes before read are the capture's then; no packet will fill them. What is known to have come behind a hole keeps its stamp if the hole's
-// packet must have come first: the capture reported losses, and all of them were before. Otherwise the hole's packet may have been the
-// later one, and there is no stamp.
+// Holes before read are the capture's then; no packet will fill them. What is known to have come behind a hole keeps its stamp if
+// the hole's packet must have come first: the capture reported losses, and all of them were before. Otherwise the hole's packet
+// may have been the later one, and there is no stamp.
 //
-// A stamp younger than the read is none: it is of a packet that the peer sent again, after the capture had lost the first. (Where the reader
-// is so late that even the second one came before it, that cannot be seen; it takes a full ring, and a peer that repeats what had
-// arrived.)
+// A stamp younger than the read is none: it is of a packet that the peer sent again, after the capture had lost the first. (Where
+// the reader is so late that even the second one came before it, that cannot be seen; it takes a full ring, and a peer that
+// repeats what had arrived.)
 func (f *Flow) Assume(read, by int64) {
 	if !f.begun {
 		return

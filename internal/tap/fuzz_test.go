@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever packets come, and whatever is asked in between, the bounds hold, Next does not go back, marks ascend and agree with At.
+// Whatever packets come, and whatever is asked in between, the bounds hold, Next does not go back, marks ascend and agree with
+// At.
 func FuzzTable(f *testing.F) {
 	op := func(kind byte, flags Flags, seq uint32, n uint16, at uint32) []byte {
 		b := []byte{kind, byte(flags)}
@@ -14,8 +15,10 @@ func FuzzTable(f *testing.F) {
 		return binary.BigEndian.AppendUint32(b, at)
 	}
 	var seed []byte
-	for _, o := range [][]byte{op(0, SYN|ACK, 9, 0, 1), op(32, 0, 0, 0, 0), op(0, ACK, 30, 10, 3), op(0, ACK, 10, 20, 2_000_000), op(48, 0, 30, 0, 9),
-		op(64, 0, 15, 0, 0), op(0, FIN|ACK, 40, 5, 7), op(16, 0, 0, 0, 0), op(0, SYN|ACK, 1<<31, 5, 9), op(80, 0, 0, 0, 0)} {
+	for _, o := range [][]byte{
+		op(0, SYN|ACK, 9, 0, 1), op(32, 0, 0, 0, 0), op(0, ACK, 30, 10, 3), op(0, ACK, 10, 20, 2_000_000), op(48, 0, 30, 0, 9),
+		op(64, 0, 15, 0, 0), op(0, FIN|ACK, 40, 5, 7), op(16, 0, 0, 0, 0), op(0, SYN|ACK, 1<<31, 5, 9), op(80, 0, 0, 0, 0),
+	} {
 		seed = append(seed, o...)
 	}
 	f.Add(seed)
@@ -25,7 +28,8 @@ func FuzzTable(f *testing.F) {
 		for ; len(b) >= 12; b = b[12:] {
 			k := key(40000 + int(b[0]&3))
 			out, flags := b[0]&4 != 0, Flags(b[1])
-			seq, n, at := binary.BigEndian.Uint32(b[2:]), int(binary.BigEndian.Uint16(b[6:])), int64(binary.BigEndian.Uint32(b[8:]))+1
+			seq, n := binary.BigEndian.Uint32(b[2:]), int(binary.BigEndian.Uint16(b[6:]))
+			at := int64(binary.BigEndian.Uint32(b[8:])) + 1
 			c := tb.conns[k]
 			switch b[0] >> 4 {
 			default:

@@ -36,8 +36,8 @@ func (f *Flow) hold(start, end, at int64, losses uint32) {
 	}
 }
 
-// fill accounts for a segment that continues the stream, and for what it frees behind it. If the capture has lost packets since the hole
-// opened, the hole's packet may have been among them and this a second one, so that nothing of it can be dated.
+// fill accounts for a segment that continues the stream, and for what it frees behind it. If the capture has lost packets since
+// the hole opened, the hole's packet may have been among them and this a second one, so that nothing of it can be dated.
 func (f *Flow) fill(end, at int64, losses uint32) {
 	if losses != f.safe {
 		at = none

@@ -212,8 +212,8 @@ func (tr *traffic) check(all bool) (dated int) {
 	return dated
 }
 
-// Reordering, loss, repetition and overlap at any place of the sequence numbers: every byte has exactly the time at which it and all
-// before it were there.
+// Reordering, loss, repetition and overlap at any place of the sequence numbers: every byte has exactly the time at which it and
+// all before it were there.
 func TestFlowAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := newTraffic(t, 0)
@@ -250,8 +250,9 @@ func TestFlowAssumeChangesNothing(t *testing.T) {
 	})
 }
 
-// A capture that loses packets: no stamp is ever wrong, and the flow goes on. The reader is late, and reads now and then up to any place. The
-// peer sends again only what had not arrived: what it repeats although it had is the one thing that a late reader cannot tell.
+// A capture that loses packets: no stamp is ever wrong, and the flow goes on. The reader is late, and reads now and then up to
+// any place. The peer sends again only what had not arrived: what it repeats although it had is the one thing that a late reader
+// cannot tell.
 func TestFlowLossyCaptureLateReader(t *testing.T) {
 	dated, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -294,7 +295,8 @@ func TestFlowLossyCapturePromptReader(t *testing.T) {
 	}
 }
 
-// lossy plays a stream over a lossy capture, checking all the time that no stamp is wrong, and afterwards that the flow still works.
+// lossy plays a stream over a lossy capture, checking all the time that no stamp is wrong, and afterwards that the flow still
+// works.
 func lossy(tr *traffic, reader func()) {
 	for range 100 {
 		tr.step()

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,19 +62,36 @@ func (n *namespace) ip(t *testing.T, lines ...string) {
 	}
 }
 
-// Two hosts with a cable between them: what arrives comes through the interface's receive path, both versions of IP at once on one ring.
+// linkOf returns the index of an interface of a namespace.
+func linkOf(t *testing.T, n *namespace, name string) int {
+	t.Helper()
+	var link *net.Interface
+	if err := n.do(func() (err error) { link, err = net.InterfaceByName(name); return err }); err != nil {
+		t.Fatal(err)
+	}
+	return link.Index
+}
+
+func openIn(n *namespace, o Options) (tap *Tap, err error) {
+	err = n.do(func() error { tap, err = Open(o); return err })
+	return tap, err
+}
+
+// Two hosts with a cable between them: what arrives comes through the interface's receive path, both versions of IP at once on
+// one ring.
 func TestTapVeth(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip(err)
 	}
+	openTap(t, server, Options{}) // skips where there are no rings
 	here, there := newNamespace(t), newNamespace(t)
 	here.ip(t, "link add near type veth peer name far", fmt.Sprintf("link set far netns %d", there.thread),
 		"addr add 10.77.0.1/24 dev near", "addr add fd77::1/64 dev near nodad", "link set near up", "link set lo up")
 	there.ip(t, "addr add 10.77.0.2/24 dev far", "addr add fd77::2/64 dev far nodad", "link set far up")
+	index := linkOf(t, here, "near")
 	for _, address := range []string{"10.77.0.2:0", "[fd77::2]:0"} {
 		t.Run(address, func(t *testing.T) {
 			var l net.Listener
-			var tap *Tap
 			var x exchange
 			must := func(err error) {
 				t.Helper()
@@ -83,17 +101,14 @@ func TestTapVeth(t *testing.T) {
 			}
 			must(there.do(func() (err error) { l, err = net.Listen("tcp", address); return err }))
 			p := newPeer(t, l, 5000, 40, 3000, 0)
-			err := here.do(func() error {
-				name, index, err := InterfaceFor(p.addr())
-				if err != nil || name != "near" {
-					return fmt.Errorf("the interface to %v: %q %w", p.addr(), name, err)
+			must(here.do(func() error {
+				got, _, err := InterfaceFor(p.addr())
+				if err == nil && got != "near" {
+					err = fmt.Errorf("the interface to %v: %q", p.addr(), got)
 				}
-				tap, err = Open(Options{Interface: index, Remotes: []netip.AddrPort{p.addr()}})
 				return err
-			})
-			if errors.Is(err, ErrCapability) || errors.Is(err, ErrDenied) {
-				t.Skipf("no packet ring here: %v", err)
-			}
+			}))
+			tap, err := openIn(here, Options{Interface: index, Remotes: []netip.AddrPort{p.addr()}})
 			must(err)
 			defer tap.Close()
 			must(here.do(func() (err error) { x, err = p.run(func() {}); return err }))
@@ -106,5 +121,15 @@ func TestTapVeth(t *testing.T) {
 			}
 			t.Logf("%+v, %d marks", tap.Stats(), len(table.Get(x.key).In.marks))
 		})
+	}
+
+	tap, err := openIn(here, Options{Interface: index, Remotes: []netip.AddrPort{server}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tap.Close()
+	here.ip(t, "link set near down")
+	if _, err := tap.Read(time.Second, func(*Packet) {}); !errors.Is(err, ErrInterface) || !errors.Is(err, unix.ENETDOWN) {
+		t.Errorf("the interface went down: %v", err)
 	}
 }

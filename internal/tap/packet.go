@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Endpoint is an address with a port. It holds no pointer, so that it compares and hashes fast; IPv4 is held v4-mapped, so that the
-// two ways to write it are one. A zone is not part of it: a capture is of one interface.
+// Endpoint is an address with a port. It holds no pointer, so that it compares and hashes fast; IPv4 is held v4-mapped, so that
+// the two ways to write it are one. A zone is not part of it: a capture is of one interface.
 type Endpoint struct {
 	ip   [16]byte
 	port uint16

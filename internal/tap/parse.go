@@ -38,8 +38,8 @@ const (
 	extDestination = 60
 )
 
-// ParseEthernet reads a packet that begins at its Ethernet header, with VLAN tags (802.1Q, 802.1ad) or none. b is what was captured
-// of it, size its length on the wire.
+// ParseEthernet reads a packet that begins at its Ethernet header, with VLAN tags (802.1Q, 802.1ad) or none. b is what was
+// captured of it, size its length on the wire.
 func ParseEthernet(b []byte, size int, s *Segment) Verdict {
 	if len(b) < etherHeader || size < len(b) {
 		return Malformed

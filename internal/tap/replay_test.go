@@ -56,7 +56,8 @@ type read struct {
 	length   int
 }
 
-var tcpdumpLine = regexp.MustCompile(`^(\d+)\.(\d{9}) IP6? \S+\.(\d+) > \S+: Flags \[(\S+)\](?:, seq (\d+)(?::(\d+))?)?.*, length (\d+)$`)
+var tcpdumpLine = regexp.MustCompile(
+	`^(\d+)\.(\d{9}) IP6? \S+\.(\d+) > \S+: Flags \[(\S+)\](?:, seq (\d+)(?::(\d+))?)?.*, length (\d+)$`)
 
 func readTcpdump(t testing.TB, name string) (lines []read) {
 	t.Helper()
@@ -79,7 +80,10 @@ func readTcpdump(t testing.TB, name string) (lines []read) {
 		if m == nil {
 			t.Fatalf("%s: %q", name, line)
 		}
-		lines = append(lines, read{number(m[1])*1e9 + number(m[2]), m[3], m[4], uint32(number(m[5])), uint32(number(m[6])), int(number(m[7]))})
+		lines = append(lines, read{
+			at: number(m[1])*1e9 + number(m[2]), fromPort: m[3], flags: m[4],
+			seq: uint32(number(m[5])), end: uint32(number(m[6])), length: int(number(m[7])),
+		})
 	}
 	return lines
 }

@@ -59,7 +59,9 @@ func routeRequest(to netip.Addr) []byte {
 	}
 	n := unix.SizeofNlMsghdr + unix.SizeofRtMsg + unix.SizeofRtAttr + len(dst)
 	b := make([]byte, n)
-	*(*unix.NlMsghdr)(unsafe.Pointer(&b[0])) = unix.NlMsghdr{Len: uint32(n), Type: unix.RTM_GETROUTE, Flags: unix.NLM_F_REQUEST, Seq: 1}
+	*(*unix.NlMsghdr)(unsafe.Pointer(&b[0])) = unix.NlMsghdr{
+		Len: uint32(n), Type: unix.RTM_GETROUTE, Flags: unix.NLM_F_REQUEST, Seq: 1,
+	}
 	*(*unix.RtMsg)(unsafe.Pointer(&b[unix.SizeofNlMsghdr])) = unix.RtMsg{Family: family, Dst_len: uint8(8 * len(dst))}
 	attr := unix.SizeofNlMsghdr + unix.SizeofRtMsg
 	*(*unix.RtAttr)(unsafe.Pointer(&b[attr])) = unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(dst)), Type: unix.RTA_DST}

@@ -24,12 +24,13 @@ func (c *Conn) flow(out bool) *Flow {
 	return &c.In
 }
 
-// defaultConns is how many connections a table holds: 10,000 open ones, what is left of closed ones, and other programs'. An idle one
-// takes 0.7 KiB.
+// defaultConns is how many connections a table holds: 10,000 open ones, what is left of closed ones, and other programs'. An idle
+// one takes 0.7 KiB.
 const defaultConns = 1 << 15
 
-// Table finds the connection of each packet. It holds a bounded number of connections: when it is full, the oldest one that nobody has
-// asked for makes room; when all have been asked for, a new one is not followed.
+// Table finds the connection of each packet. It knows those whose SYN it has seen, so a capture begins before they are opened. It
+// holds a bounded number of connections: when it is full, the oldest one that nobody has asked for makes room; when all have been
+// asked for, a new one is not followed.
 type Table struct {
 	max   int
 	conns map[Key]*Conn // the newest of each key
@@ -163,12 +164,12 @@ func (t *Table) open(p *Packet) *Conn {
 	return c
 }
 
-// Get returns the newest connection on a key, nil if there is none (yet). From then on it is held until it is forgotten. Ask as soon as
-// the connection is open: until then a table keeps 1,024 marks a direction.
+// Get returns the newest connection on a key, nil if there is none (yet). From then on it is held until it is forgotten. Ask as
+// soon as the connection is open: until then a table keeps 1,024 marks a direction.
 func (t *Table) Get(key Key) *Conn { return t.ask(t.conns[key]) }
 
-// Find returns the newest connection on a key that began at a stamp from one up to another, nil if there is none (yet); else it is as Get.
-// The times around connect(2) tell a connection from an earlier or later one on the same ports.
+// Find returns the newest connection on a key that began at a stamp from one up to another, nil if there is none (yet); else it
+// is as Get. The times around connect(2) tell a connection from an earlier or later one on the same ports.
 func (t *Table) Find(key Key, from, to int64) *Conn {
 	c := t.conns[key]
 	for c != nil && (c.opened < from || c.opened > to) {
@@ -201,8 +202,8 @@ func (t *Table) unlink(c *Conn) {
 	c.old, c.new = nil, nil
 }
 
-// Forget drops a connection. What it knew stays readable by those who hold it, but nothing is added any more. Forgetting twice, or nil,
-// does nothing.
+// Forget drops a connection. What it knew stays readable by those who hold it, but nothing is added any more. Forgetting twice,
+// or nil, does nothing.
 func (t *Table) Forget(c *Conn) {
 	if c == nil {
 		return

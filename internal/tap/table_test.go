@@ -236,8 +236,8 @@ func TestTableMarksUnasked(t *testing.T) {
 	}
 }
 
-// Any number of connections on few ports, one after the other on each, their packets mixed, some of them seen too late: what a connection is
-// told to have is what it had.
+// Any number of connections on few ports, one after the other on each, their packets mixed, some of them seen too late: what a
+// connection is told to have is what it had.
 func TestTableNeverMixes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))

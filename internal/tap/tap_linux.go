@@ -28,8 +28,7 @@ type Tap struct {
 	poll    [1]unix.PollFd
 
 	seen   int64
-	run    int  // blocks read since the ring was last found empty
-	losing bool // one of them told of losses
+	read   bool // a block was read since the ring was last found empty
 	stats  Stats
 	closed bool
 }
@@ -108,7 +107,8 @@ func attach(fd int, filter []Instruction) error {
 	for i, in := range filter {
 		code[i] = unix.SockFilter(in)
 	}
-	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]})
+	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program)
 }
 
 // refusal says why there is no packet socket.
@@ -163,9 +163,9 @@ func (t *Tap) Close() error {
 // errClosed is returned by a Read after Close.
 var errClosed = errors.New("tap: read of a closed ring")
 
-// Read hands over every packet of the blocks that the kernel has closed, at most one round of the ring, and returns how many they were.
-// When there are none it waits for a block, at most as long as it is told; with 0 it does not wait. each is called on this goroutine; the
-// packet is valid until it returns. ErrInterface means that no more packets will come.
+// Read hands over every packet of the blocks that the kernel has closed, at most one round of the ring, and returns how many they
+// were. When there are none it waits for a block, at most as long as it is told; with 0 it does not wait. each is called on this
+// goroutine; the packet is valid until it returns. ErrInterface means that no more packets will come.
 func (t *Tap) Read(wait time.Duration, each func(*Packet)) (int, error) {
 	if t.closed {
 		return 0, errClosed
@@ -202,7 +202,7 @@ func (t *Tap) drain(each func(*Packet)) (n int) {
 		n += t.readBlock(h, each)
 		atomic.StoreUint32(&h.Block_status, unix.TP_STATUS_KERNEL)
 		t.cur = (t.cur + 1) % t.blocks
-		t.run++
+		t.read = true
 	}
 	return n
 }
@@ -216,16 +216,16 @@ func (t *Tap) header() *unix.TpacketHdrV1 {
 //
 // If that is empty, all there was has been read: the kernel counts a packet in its block before it lets it go on to TCP.
 //
-// If the ring has been full, the kernel's counters tell whether packets were lost. All of them were before the block that is being filled,
-// as it was free from when the last of the others was. Nowhere else are the counters read, since that ends the marking of blocks.
+// Whether packets were lost since the last time is asked here, and nowhere else, since the kernel then ceases to mark blocks.
+// They were lost before the block that is being filled: it became free before the last of the others was read.
 func (t *Tap) idle(h *unix.TpacketHdrV1, each func(*Packet)) {
 	now := time.Now().UnixNano()
-	if t.run >= t.blocks || t.losing {
+	if t.read {
+		t.read = false
 		if t.count() > 0 {
 			t.tellLoss(each)
 		}
 	}
-	t.run, t.losing = 0, false
 	if atomic.LoadUint32(&h.Num_pkts) == 0 {
 		t.seen = now
 	}
@@ -236,13 +236,13 @@ func (t *Tap) tellLoss(each func(*Packet)) {
 	each(&t.packet)
 }
 
-// SeenUntil returns a stamp before which everything has been read: each packet that the kernel had put into the ring by then has been
-// handed over. The ring gets a packet before TCP does, so bytes that a read(2) returned before SeenUntil have their packets in
-// the table, or the ring has lost them.
+// SeenUntil returns a stamp before which everything has been read: each packet that the kernel had put into the ring by then has
+// been handed over. The ring gets a packet before TCP does, so bytes that a read(2) returned before SeenUntil have their packets
+// in the table, or the ring has lost them.
 //
-// It moves with Read: to the stamp of each packet (those before it in the ring were put there earlier), and to the present when the
-// ring is empty. The kernel hands a block over when it is full or, by timer, at most two block timeouts after its first packet; so a
-// caller that reads goes on within that time, unless the timers of the machine are late.
+// It moves with Read: to the stamp of each packet (those before it in the ring were put there earlier), and to the present when
+// the ring is empty. The kernel hands a block over when it is full or, by timer, at most two block timeouts after its first
+// packet; so a caller that reads goes on within that time, unless the timers of the machine are late.
 func (t *Tap) SeenUntil() int64 { return t.seen }
 
 // see moves SeenUntil to the stamp of a packet; back only if the clock was set back.
@@ -257,10 +257,9 @@ const packetAddress = int(unsafe.Sizeof(unix.Tpacket3Hdr{}))
 
 func (t *Tap) readBlock(h *unix.TpacketHdrV1, each func(*Packet)) (n int) {
 	b := t.ring[t.cur*t.block : (t.cur+1)*t.block]
-	// Packets are lost between two blocks, while the one before is full and the next still ours. The kernel marks the next, and all that
-	// follow until its counters are read.
+	// Packets are lost between two blocks, while the one before is full and the next still ours. The kernel marks the next, and
+	// all that follow until its counters are read.
 	if h.Block_status&unix.TP_STATUS_LOSING != 0 {
-		t.losing = true
 		t.tellLoss(each)
 	}
 	at := int(h.Offset_to_first_pkt)
@@ -341,8 +340,9 @@ func (t *Tap) count() (dropped int64) {
 	return int64(s.Drops)
 }
 
-// InterfaceFor returns the interface that packets to an address leave by; for an address of this host that is the loopback interface. It asks
-// the kernel's routing table, which knows of interfaces without an address of their own, as the host's ends of containers are.
+// InterfaceFor returns the interface that packets to an address leave by; for an address of this host that is the loopback
+// interface. It asks the kernel's routing table, which knows of interfaces without an address of their own, as the host's ends of
+// containers are.
 func InterfaceFor(to netip.AddrPort) (name string, index int, err error) {
 	index, err = route(to.Addr())
 	if err != nil {

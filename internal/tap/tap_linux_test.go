@@ -169,8 +169,9 @@ func drainUntil(t testing.TB, tap *Tap, table *Table, stamp int64) {
 	}
 }
 
-// verify checks each byte of an exchange: requests are stamped within the client's write, answers between the begin of the server's write
-// and the end of the client's read. It returns how many bytes have no stamp, and the largest distance from the begin of the write.
+// verify checks each byte of an exchange: requests are stamped within the client's write, answers between the begin of the
+// server's write and the end of the client's read. It returns how many bytes have no stamp, and the largest distance from the
+// begin of the write.
 func (p *peer) verify(t testing.TB, table *Table, x exchange) (missing int64, worst time.Duration) {
 	t.Helper()
 	c := table.Find(x.key, x.opened.before, x.opened.after)
@@ -259,8 +260,8 @@ func TestTapLoopback(t *testing.T) {
 	}
 }
 
-// While nobody reads for a second, neither sockets nor ring, the packets are stamped all the same: each within the write that sent it,
-// while the read that brought it is late by up to that second.
+// While nobody reads for a second, neither sockets nor ring, the packets are stamped all the same: each within the write that
+// sent it, while the read that brought it is late by up to that second.
 func TestTapStalledReader(t *testing.T) {
 	const pieces, pace = 100, 10 * time.Millisecond
 	p := newPeer(t, listen(t, "127.0.0.1:0"), 100, pieces, 61, pace)
@@ -281,7 +282,8 @@ func TestTapStalledReader(t *testing.T) {
 	late := 0
 	for _, w := range p.writes[x.key.Local.AddrPort()] {
 		if at, _ := c.In.At(w.end); at < w.before || at > w.after {
-			t.Errorf("byte %d: %v behind the begin of its write, which took %v", w.end, time.Duration(at-w.before), time.Duration(w.after-w.before))
+			t.Errorf("byte %d: %v behind the begin of its write, which took %v", w.end,
+				time.Duration(at-w.before), time.Duration(w.after-w.before))
 		}
 		if spanOf(x.reads, w.end).after-w.after > int64(100*time.Millisecond) {
 			late++
@@ -295,8 +297,8 @@ func TestTapStalledReader(t *testing.T) {
 	}
 }
 
-// A ring that is too small, and not read in time, loses packets. Their bytes have no stamp, the others have the right one, and when it is read
-// again all is as before.
+// A ring that is too small, and not read in time, loses packets. Their bytes have no stamp, the others have the right one, and
+// when it is read again all is as before.
 func TestTapOverflow(t *testing.T) {
 	p := newPeer(t, listen(t, "127.0.0.1:0"), 10, 240, 11, time.Millisecond)
 	tap := openTap(t, p.addr(), Options{Blocks: 2, BlockSize: os.Getpagesize(), BlockTimeout: 5 * time.Millisecond})
@@ -552,7 +554,8 @@ func TestInterfaceFor(t *testing.T) {
 	if _, _, err := InterfaceFor(netip.MustParseAddrPort("[fe80::1%no-such-interface]:80")); err == nil {
 		t.Error("an interface for a zone that is none")
 	}
-	if name, _, err := InterfaceFor(netip.MustParseAddrPort(fmt.Sprintf("[fe80::1%%%s]:80", loopback))); err != nil || name != loopback {
+	zoned := netip.MustParseAddrPort(fmt.Sprintf("[fe80::1%%%s]:80", loopback))
+	if name, _, err := InterfaceFor(zoned); err != nil || name != loopback {
 		t.Error(name, err)
 	}
 }
