@@ -118,6 +118,7 @@ const (
 	maxErrorBody = 4 << 10
 	maxPlainBody = 256 << 20
 	maxErrorText = 500
+	maxEvents    = 4 << 20 // output events of one response: 32 MiB of times
 )
 
 // NewFold returns a fold for the response to one request.
@@ -268,6 +269,10 @@ func (f *Fold) add(d *Delta) {
 // output takes an output event. Tokens are what the running total has grown by.
 func (f *Fold) output(o *Output, tokens int) {
 	n := len(f.times)
+	if n == maxEvents {
+		f.fault = fmt.Errorf("more than %d output events", maxEvents)
+		return
+	}
 	if n == 0 {
 		f.times = make([]time.Duration, 0, min(max(f.req.OSL, fewEvents), manyEvents))
 		f.firsts = f.read

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -58,7 +59,11 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 		}
 		return n, err == nil && n > 0
 	}, "prompt_tokens of probes", false)
-	if failed != nil {
+	switch {
+	case errors.Is(failed, errUnreadable):
+		p.deps.say("a probe's answer could not be read (%v): prompt lengths are an estimate", failed)
+		ok = false
+	case failed != nil:
 		return failed
 	}
 	if !ok {
@@ -181,8 +186,11 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 	if status != http.StatusOK {
 		return 0, p.unusable(status, body, d.Error)
 	}
-	if derr != nil || d.Error != "" {
-		return 0, fault.New(fault.Target, fmt.Sprintf("%s answers no completion: %s", t.Join(call.Path), firstWords(d.Error, derr)), "is it the right --url and --endpoint?")
+	if derr != nil {
+		return 0, fmt.Errorf("%w: %w", errUnreadable, derr)
+	}
+	if d.Error != "" {
+		return 0, fault.New(fault.Target, fmt.Sprintf("%s answers no completion: %s", t.Join(call.Path), shorten(d.Error)), "is it the right --url and --endpoint?")
 	}
 	w := &p.Spec.Workload
 	w.Probes++
@@ -191,21 +199,24 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 	return d.Prompt.Or(0), nil
 }
 
-func firstWords(words string, err error) string {
-	if words != "" {
-		return words
+// errUnreadable says that an answer to a probe was none of the endpoint's. The run itself will show what comes there.
+var errUnreadable = errors.New("no completion")
+
+// shorten makes one line of a server's words, and no long one.
+func shorten(words string) string {
+	const most = 200
+	if words = strings.Join(strings.Fields(words), " "); len(words) > most {
+		words = strings.ToValidUTF8(words[:most], "") + "..."
 	}
-	return err.Error()
+	return words
 }
 
 // unusable explains a status that every request would meet.
 func (p *Plan) unusable(status int, body []byte, words string) error {
 	if words == "" {
-		if words = strings.Join(strings.Fields(string(body)), " "); len(words) > 200 {
-			words = words[:200] + "..."
-		}
+		words = string(body)
 	}
-	return unusableFault(p.Targets[0].Join(p.Endpoint.Path), status, words)
+	return unusableFault(p.Targets[0].Join(p.Endpoint.Path), status, shorten(words))
 }
 
 func unusableFault(url string, status int, words string) error {

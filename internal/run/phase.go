@@ -326,7 +326,9 @@ func (f *firstAnswers) take(rec *bench.Record, enough int) *firstAnswers {
 	case bench.Rejected, bench.DNS, bench.Refused, bench.TLSFailed:
 		hopeless = true
 	case bench.Malformed:
-		hopeless = rec.Status == http.StatusOK // an HTML page, or another protocol
+		hopeless = rec.Status == 0 || rec.Status == http.StatusOK // another protocol, or an HTML page
+	case bench.Reset:
+		hopeless = rec.Bytes == 0 // it closes without a word
 	}
 	if !hopeless || f.n > 0 && (rec.Outcome != f.outcome || rec.Status != f.status) {
 		f.mixed = true
@@ -346,8 +348,11 @@ func (f *firstAnswers) fault(url string) error {
 		return unusableFault(url, f.status, f.words)
 	}
 	hint := "is the server up, and --url its address?"
-	if f.outcome == bench.Malformed {
-		hint = "is it the right --url and --endpoint? The first bytes are shown"
+	switch f.outcome {
+	case bench.Malformed:
+		hint = "is it the right --url and --endpoint?"
+	case bench.Reset:
+		hint = "the server's log may say why it closes; does it want https://?"
 	}
 	return fault.New(fault.Target, fmt.Sprintf("%s cannot be used (%s): %s", url, f.outcome, f.words), hint)
 }
