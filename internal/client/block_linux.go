@@ -48,21 +48,21 @@ const (
 	blockMarks = 32 // an event a read fills a block with fewer
 )
 
-// mostBlocks is how many blocks an engine thread may have out: 256 MiB. Beyond it waits, and with it the server.
-const mostBlocks = 256 << 20 / blockSize
+// mostBlocks is how many blocks of an engine thread may lie with the deliverer and the sink: 64 MiB. Beyond, the thread does not read,
+// and its servers must wait.
+const mostBlocks = 64 << 20 / blockSize
 
 // blockPool keeps the blocks of one engine thread. get is the thread's alone; blocks come back from any goroutine.
 type blockPool struct {
 	spare *block
 	back  blockStack
-	out   atomic.Int64
+	out   atomic.Int64 // handed on and not given back
 }
 
 func (p *blockPool) get() *block {
 	if p.spare == nil {
 		p.spare = p.back.takeAll()
 	}
-	p.out.Add(1)
 	b := p.spare
 	if b != nil {
 		p.spare, b.next = b.next, nil

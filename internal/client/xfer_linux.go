@@ -110,6 +110,8 @@ func (l *loop) handOn(x *xfer, end bool) {
 	if b == nil {
 		b = &x.last
 		b.x = &x.dating
+	} else {
+		l.blocks.out.Add(1)
 	}
 	b.end, b.headEnd, b.by, b.at = end, x.headEnd, l.wall, l.now
 	l.hand(b)
