@@ -61,9 +61,10 @@ type ClientReport struct {
 	ReadsHeldUp     int    `json:"reads_held_up,omitempty"` // times that reading stopped for 1 ms, since too much lay unfolded
 	StaleRetries    int    `json:"stale_retries"`           // calls sent again because a reused connection was closed
 	Reads           int    `json:"reads"`
-	Unstamped       int    `json:"unstamped_reads"`   // without a kernel stamp where one was wanted
-	ReadDelayP99    int64  `json:"read_delay_p99_ns"` // from the kernel's stamp to the read
-	ClockSteps      int    `json:"clock_steps"`       // steps of the wall clock that were noticed
+	Unstamped       int    `json:"unstamped_reads"`              // without a kernel stamp where one was wanted
+	ReadDelayP99    int64  `json:"read_delay_p99_ns"`            // from the kernel's stamp to the read
+	SchedDelayP99   int64  `json:"sched_delay_p99_ns,omitempty"` // how late a goroutine of this process woke up, by a probe during the run
+	ClockSteps      int    `json:"clock_steps"`                  // steps of the wall clock that were noticed
 	UnrepairedSteps int    `json:"unrepaired_clock_steps"`
 	RingDropped     int64  `json:"ring_dropped,omitempty"`    // packets that the ring lost
 	RingTrouble     string `json:"ring_trouble,omitempty"`    // why the capture ended before the run
@@ -135,6 +136,7 @@ type Summary struct {
 	Client   ClientReport    `json:"client"`
 	Series   []Second        `json:"series"`
 	Targets  []TargetResult  `json:"targets,omitempty"` // when there are several
+	Limits   TimeLimits      `json:"time_limits"`
 	Flags    map[Flag]int    `json:"flags"`
 	Errors   []ErrorCount    `json:"errors,omitempty"`
 	Tail     []string        `json:"tail,omitempty"` // what the shape of the tail says
@@ -429,9 +431,10 @@ type InFlight struct {
 	Peak int             `json:"peak"`
 }
 
-// Steady is the plateau inside the window. Times are seconds from the window's begin.
+// Steady is the plateau inside the window. Times are seconds from the window's begin; where there is no plateau they and the rates are
+// null, and the note says why.
 type Steady struct {
-	Word              string          `json:"word"` // steady, drifting up, drifting down, too short
+	Word              string          `json:"word"` // steady, drifting up, drifting down, not settled, all at once, too short
 	From              opt.Of[float64] `json:"from_s"`
 	To                opt.Of[float64] `json:"to_s"`
 	RequestThroughput opt.Of[float64] `json:"request_throughput"`
@@ -475,6 +478,13 @@ type TargetResult struct {
 	E2EL              *Dist           `json:"e2el_ms"`
 	RequestThroughput opt.Of[float64] `json:"request_throughput"`
 	OutputThroughput  opt.Of[float64] `json:"output_throughput"`
+}
+
+// TimeLimits are the bounds of the requests' times, in seconds.
+type TimeLimits struct {
+	Request opt.Of[float64] `json:"request_timeout_s"` // from sent to the end; null = none
+	Connect opt.Of[float64] `json:"connect_timeout_s"` // TCP connect and TLS handshake; null = none
+	Grace   float64         `json:"grace_s"`           // for what is in flight at the end of a duration, or after an interrupt
 }
 
 // ErrorCount groups failures by outcome and words.

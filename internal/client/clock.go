@@ -40,8 +40,16 @@ func (c *clock) now() time.Duration { return time.Since(c.epoch) }
 // pair reads both clocks together. The wall clock is read between two readings of the monotonic one, so that a thread which is
 // stopped in between does not pass for a step; where even several tries are torn, the offset of the last good pair is kept.
 func (c *clock) pair() (mono time.Duration, wall int64) {
+	t := time.Now() // the wall clock, then the monotonic one
+	mono, wall = t.Sub(c.epoch), t.UnixNano()
+	c.mu.Lock()
+	off := wall - int64(mono) - c.offset
+	c.mu.Unlock()
+	if -pairSlop <= off && off <= pairSlop {
+		return mono, wall // as before: neither torn nor stepped
+	}
 	for range pairTries {
-		a := time.Now() // the wall clock, then the monotonic one
+		a := time.Now()
 		b := time.Now()
 		if width := b.Sub(a); width <= pairWidth {
 			return b.Sub(c.epoch), b.UnixNano() + int64(width/2)
@@ -53,8 +61,9 @@ func (c *clock) pair() (mono time.Duration, wall int64) {
 	return mono, int64(mono) + c.offset
 }
 
-// A pair is good when its readings are so close together.
+// A pair is good when it agrees with the one before to pairSlop, or its readings are within pairWidth.
 const (
+	pairSlop  = int64(2 * time.Microsecond)
 	pairTries = 4
 	pairWidth = 20 * time.Microsecond
 )

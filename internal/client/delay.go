@@ -11,15 +11,18 @@ type delays struct{ count [8 * 30]atomic.Int64 }
 
 const delayFloor = time.Microsecond
 
+// octave returns the bucket of a positive number: its exponent and the first three bits behind its leading one.
+func octave(v time.Duration) int { return int(math.Float64bits(float64(v)) >> 49) }
+
 func (d *delays) add(v time.Duration) {
 	i := 0
 	if v > delayFloor {
-		i = min(len(d.count)-1, int(math.Log2(float64(v)/float64(delayFloor))*8)+1)
+		i = min(len(d.count)-1, octave(v)-octave(delayFloor)+1)
 	}
 	d.count[i].Add(1)
 }
 
-// quantile returns the upper bound of the bucket that holds the q-quantile, 9 % above at most; 0 without any.
+// quantile returns the upper bound of the bucket that holds the q-quantile, an eighth above at most; 0 without any.
 func (d *delays) quantile(q float64) time.Duration {
 	total := int64(0)
 	for i := range d.count {
@@ -31,7 +34,7 @@ func (d *delays) quantile(q float64) time.Duration {
 	want, seen := int64(math.Ceil(q*float64(total))), int64(0)
 	for i := range d.count {
 		if seen += d.count[i].Load(); seen >= want {
-			return time.Duration(float64(delayFloor) * math.Exp2(float64(i)/8))
+			return max(delayFloor, time.Duration(math.Float64frombits(uint64(octave(delayFloor)+i)<<49)))
 		}
 	}
 	panic("client: histogram sums differ")

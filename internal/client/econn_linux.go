@@ -28,7 +28,7 @@ type econn struct {
 	ahead      bool // being opened ahead of need
 	started    time.Duration
 	took       opt.Of[time.Duration] // the connect, for its first job
-	deadline   time.Duration // of the connect
+	deadline   time.Duration         // of the connect
 
 	x      *xfer // nil while idle
 	place  int   // among the idle ones, or those being opened ahead

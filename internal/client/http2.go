@@ -1,134 +1,280 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"errors"
-	"io"
-	"net"
-	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
-	"time"
+	"slices"
+	"sync"
 
-	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
-// newTransport makes the HTTP/2 path to a target: over TLS, or with prior knowledge in plain text.
-func (p *Portable) newTransport(t Target) *http.Transport {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Transport{
-		Protocols:           protocols,
-		DisableCompression:  true,
-		DisableKeepAlives:   p.o.FreshEach,
-		TLSClientConfig:     p.tlsConfig(t, "h2"),
-		TLSHandshakeTimeout: p.o.ConnectTimeout,
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			if p.o.ConnectTimeout > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, p.o.ConnectTimeout)
-				defer cancel()
-			}
-			p.counts.connections.Add(1)
-			return p.dialer()(ctx, network, t.Addr)
-		},
+// h2pool gives jobs to HTTP/2 connections. A job goes to a connection that has a place for one more stream. Where none has, it waits
+// for one that frees, or for a connection that is being opened, and opens one itself when those are too few.
+//
+// A connection counts as open when the server's SETTINGS are there: then its number of places is known, and no stream is refused for
+// having come too early.
+type h2pool struct {
+	p *Portable
+
+	mu      sync.Mutex // taken before that of a connection
+	targets []h2target
+	conns   map[*h2conn]struct{} // all that are open
+	closed  bool
+}
+
+// h2target is what the pool knows of a target.
+type h2target struct {
+	waiting []*h2job  // for a place, oldest first
+	roomy   []*h2conn // had a place when last looked at
+	opening int       // connections being opened
+	coming  int       // their places, without those of the jobs that open them
+	places  int       // of a connection, by the newest that was opened
+	known   bool      // one was opened
+	ahead   int       // places to have ahead of need, for when places is known
+}
+
+// h2job is an exchange and where it is on its way.
+type h2job struct {
+	ex     *exchange
+	c      *h2conn // it is a stream of this connection, or was the last time
+	cancel func()  // a connection is being opened for it; this ends that
+}
+
+// manyPlaces stands for the places of a connection that has no limit, or whose limit is not known yet.
+const manyPlaces = 1 << 20
+
+func newH2Pool(p *Portable) *h2pool {
+	l := &h2pool{p: p, targets: make([]h2target, len(p.o.Targets)), conns: map[*h2conn]struct{}{}}
+	for i := range l.targets {
+		l.targets[i].places = manyPlaces
+		if p.o.FreshEach {
+			l.targets[i].places, l.targets[i].known = 1, true
+		}
+	}
+	return l
+}
+
+// start sends a job as soon as it has a place.
+func (l *h2pool) start(ex *exchange) {
+	ex.tr.Framed = false
+	j, target := &h2job{ex: ex}, ex.job.Target
+	l.mu.Lock()
+	t := &l.targets[target]
+	t.waiting = append(t.waiting, j)
+	l.mu.Unlock()
+	ex.onCancel(func() { l.cut(j) })
+	l.balance(target, nil)
+	if spare := l.p.o.Spare; spare > 0 {
+		l.mu.Lock()
+		if !l.closed && t.free()+t.coming-len(t.waiting) < spare {
+			l.dial(target, nil)
+		}
+		l.mu.Unlock()
 	}
 }
 
-// roundTrip carries out one job over HTTP/2. All times are those of the calls here: one connection serves many streams, so that
-// its newest stamp may be too new for a stream.
-func (p *Portable) roundTrip(ex *exchange) {
-	ex.tr.Framed, ex.tr.Stamp = false, wire.StampUser
-	p.counts.stampless.Store(true)
-	ctx, cancel := context.WithCancel(p.ctx)
-	defer cancel()
-	ex.onCancel(cancel)
-	t, call := p.o.Targets[ex.job.Target], &ex.job.Call
-	var connectStart, tlsStart time.Duration
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:           func(i httptrace.GotConnInfo) { ex.tr.Reused = i.Reused },
-		ConnectStart:      func(string, string) { connectStart = p.clock.now() },
-		ConnectDone:       func(string, string, error) { ex.tr.Connect = opt.Some(p.clock.now() - connectStart) },
-		TLSHandshakeStart: func() { tlsStart = p.clock.now(); ex.tr.Connect = opt.Some(tlsStart - connectStart) },
-		TLSHandshakeDone:  func(tls.ConnectionState, error) { ex.tr.TLS = opt.Some(p.clock.now() - tlsStart) },
-		WroteRequest:      func(httptrace.WroteRequestInfo) { ex.sent.Store(int64(p.clock.now())) },
+// open opens connections ahead of need, until there are n places.
+func (l *h2pool) open(target, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.targets[target].ahead = n
+	l.openAhead(target)
+}
+
+// openAhead opens what is missing of the places ahead of need, as far as their number is known. l.mu is held.
+func (l *h2pool) openAhead(target int) {
+	t := &l.targets[target]
+	for missing := t.ahead - t.free() - t.coming; missing > 0 && !l.closed; missing -= t.places {
+		l.dial(target, nil)
+	}
+	if t.known {
+		t.ahead = 0
+	}
+}
+
+// balance gives places to the jobs that wait, and opens connections for those that no place is coming for. c, if any, may have a
+// place again.
+func (l *h2pool) balance(target int, c *h2conn) {
+	var begun []*h2job
+	var conns []*h2conn // theirs
+	l.mu.Lock()
+	t := &l.targets[target]
+	if c != nil && !c.listed && c.room() > 0 {
+		c.listed = true
+		t.roomy = append(t.roomy, c)
+	}
+	for len(t.waiting) > 0 && len(t.roomy) > 0 {
+		c := t.roomy[0] // the first of them, so that the others may rest
+		if !c.begin(t.waiting[0]) {
+			t.dropRoomy(c)
+			continue
+		}
+		begun, conns = append(begun, t.takeWaiting()), append(conns, c)
+	}
+	for len(t.waiting) > t.coming {
+		l.dial(target, t.takeWaiting())
+	}
+	l.mu.Unlock()
+	for i, j := range begun {
+		conns[i].push()
+		l.settle(j)
+	}
+}
+
+// dial opens a connection, for a job that is to go first on it, or ahead of need (nil). l.mu is held.
+func (l *h2pool) dial(target int, j *h2job) {
+	t := &l.targets[target]
+	places := t.places
+	ctx, cancel := context.WithCancel(l.p.ctx)
+	if j != nil {
+		j.c, j.cancel = nil, cancel
+		places--
+	}
+	t.opening++
+	t.coming += places
+	l.p.wg.Go(func() {
+		if j != nil {
+			l.settle(j)
+		}
+		c, fail := l.p.connectHTTP2(ctx, target)
+		cancel()
+		l.opened(target, places, j, c, fail)
+		if c != nil {
+			c.read()
+		}
 	})
-	req, err := http.NewRequestWithContext(ctx, call.Method, t.Join(call.Path), bytes.NewReader(call.Body))
-	if err != nil {
-		p.finish(ex, nil, wire.FailDropped, err.Error())
+}
+
+// opened takes the end of a dial that was to bring so many places: a connection, or why there is none. A dial ahead of need may fail
+// unseen, since the job that needs the connection tries again. The failure for a job is also that of those that waited for places
+// of its connection, unless others are under way.
+func (l *h2pool) opened(target, places int, j *h2job, c *h2conn, fail failure) {
+	var failed []*h2job
+	l.mu.Lock()
+	t := &l.targets[target]
+	t.opening--
+	t.coming -= places
+	if c != nil {
+		l.conns[c] = struct{}{}
+		if l.closed {
+			c.nc.Close()
+		}
+		c.waited = j == nil
+		first := !t.known
+		t.places, t.known = max(1, c.room()), true
+		switch {
+		case j != nil && !c.begin(j):
+			c.retire()
+			fail = failure{wire.FailRefused, "the server lets no stream be opened"}
+		case c.room() > 0:
+			c.listed = true
+			t.roomy = append(t.roomy, c)
+		}
+		if first {
+			l.openAhead(target)
+		}
+	}
+	if fail.kind != "" && j != nil {
+		failed = append(failed, j)
+		if t.opening == 0 && fail.kind != wire.FailIncomplete {
+			failed, t.waiting = append(failed, t.waiting...), nil
+		}
+	}
+	l.mu.Unlock()
+	if c != nil && j != nil {
+		c.push()
+		l.settle(j)
+	}
+	l.balance(target, nil)
+	for _, j := range failed {
+		l.p.finish(j.ex, nil, fail.kind, fail.cause)
+	}
+}
+
+// retry sends a job once more, on a fresh connection.
+func (l *h2pool) retry(j *h2job) {
+	l.p.counts.stale.Add(1)
+	j.ex.tr.Retried = true
+	l.mu.Lock()
+	l.dial(j.ex.job.Target, j)
+	l.mu.Unlock()
+}
+
+// cut ends a job wherever it is.
+func (l *h2pool) cut(j *h2job) {
+	l.mu.Lock()
+	c, cancel := j.c, j.cancel
+	waited := false
+	if t := &l.targets[j.ex.job.Target]; c == nil && cancel == nil {
+		if i := slices.Index(t.waiting, j); i >= 0 {
+			t.waiting = slices.Delete(t.waiting, i, i+1)
+			waited = true
+		}
+	}
+	l.mu.Unlock()
+	switch {
+	case c != nil:
+		c.poke()
+	case cancel != nil:
+		cancel()
+	case waited:
+		l.p.finish(j.ex, nil, wire.FailIncomplete, "cut while waiting for a connection")
+	}
+}
+
+// settle makes sure that a job that was to be cut while it changed places is cut in the new one.
+func (l *h2pool) settle(j *h2job) {
+	if j.ex.interrupted() {
+		l.cut(j)
+	}
+}
+
+// gone takes out a connection that has ended.
+func (l *h2pool) gone(c *h2conn) {
+	l.mu.Lock()
+	delete(l.conns, c)
+	if c.listed {
+		l.targets[c.target].dropRoomy(c)
+	}
+	l.mu.Unlock()
+}
+
+// close closes all connections. No job may be under way.
+func (l *h2pool) close() {
+	if l == nil {
 		return
 	}
-	req.GetBody = nil // without it net/http cannot send a call a second time by itself
-	for _, f := range call.Header {
-		req.Header.Add(f.Name, f.Value)
+	l.mu.Lock()
+	l.closed = true
+	var open []*h2conn
+	for c := range l.conns {
+		open = append(open, c)
 	}
-	req.Header.Set("User-Agent", p.o.UserAgent)
-	var timedOut atomic.Bool
-	if p.o.Timeout > 0 {
-		timer := time.AfterFunc(p.o.Timeout, func() { timedOut.Store(true); cancel() })
-		defer timer.Stop()
-	}
-	fail := p.readStream(ex, req)
-	if fail.kind != "" && timedOut.Load() && !ex.untilFound {
-		fail = failure{wire.FailTimeout, "no complete response within " + p.o.Timeout.String()}
-	}
-	p.finish(ex, nil, fail.kind, fail.cause)
-}
-
-func (p *Portable) readStream(ex *exchange, req *http.Request) failure {
-	resp, err := p.h2[ex.job.Target].RoundTrip(req)
-	if err != nil {
-		return h2Failure(err)
-	}
-	defer resp.Body.Close()
-	ex.tr.HeadAt = opt.Some(p.clock.now())
-	ex.tr.Status, ex.tr.Header = resp.StatusCode, resp.Header
-	ex.plain = resp.Header.Get("Content-Encoding") == ""
-	var last *time.Timer
-	buf := make([]byte, readSize)
-	for {
-		n, err := resp.Body.Read(buf)
-		at := p.clock.now()
-		if n > 0 {
-			p.counts.reads.Add(1)
-			if err := ex.take(buf[:n], at); err != nil {
-				return failure{wire.FailMalformed, err.Error()}
-			}
-			found := ex.untilFound
-			if ex.search(buf[:n], at); ex.untilFound && !found {
-				last = time.AfterFunc(afterUntil, func() { resp.Body.Close() })
-				defer last.Stop()
-			}
-		}
-		switch {
-		case err == io.EOF:
-			if !ex.tr.Ended.Defined() {
-				ex.tr.Ended = opt.Some(at)
-			}
-			return failure{}
-		case err != nil && ex.untilFound:
-			return failure{}
-		case err != nil:
-			return failure{wire.FailReset, lastWords(err)}
-		}
+	l.mu.Unlock()
+	for _, c := range open {
+		c.leave()
 	}
 }
 
-func h2Failure(err error) failure {
-	var op *net.OpError
-	var cert *tls.CertificateVerificationError
-	switch {
-	case errors.As(err, &op) && op.Op == "dial":
-		kind, cause := connectFailure(err)
-		return failure{kind, cause}
-	case errors.As(err, &cert):
-		kind, cause := tlsFailure(cert.Err)
-		return failure{kind, cause}
-	default:
-		return failure{wire.FailReset, lastWords(err)}
+// free returns the number of places that are free.
+func (t *h2target) free() int {
+	n := 0
+	for _, c := range t.roomy {
+		n += c.room()
+	}
+	return n
+}
+
+func (t *h2target) takeWaiting() *h2job {
+	j := t.waiting[0]
+	t.waiting[0] = nil
+	t.waiting = t.waiting[1:]
+	return j
+}
+
+func (t *h2target) dropRoomy(c *h2conn) {
+	c.listed = false
+	if i := slices.Index(t.roomy, c); i >= 0 {
+		t.roomy = slices.Delete(t.roomy, i, i+1)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/http"
 	"runtime"
 	"sync"
 	"time"
@@ -16,7 +15,7 @@ import (
 
 // Portable is the engine for every system and for virtual time: one goroutine a connection reads and stamps, one dispatcher sends
 // what is due. HTTP/1.1 is framed here, over the stamped reads, since net/http reads ahead, retries by itself and hides which read
-// brought which byte. HTTP/2 goes through net/http, with the times of its reads.
+// brought which byte. HTTP/2 has connections of its own (h2conn), over the same dated bytes.
 type Portable struct {
 	o     Options
 	clock *clock
@@ -36,7 +35,7 @@ type Portable struct {
 	finished *sync.Cond // an exchange has ended
 
 	wg sync.WaitGroup
-	h2 []*http.Transport
+	h2 *h2pool // nil without HTTP/2
 
 	counts counts
 	pipes  *pipes // nil: each connection reads for itself
@@ -73,9 +72,7 @@ func newPortable(o Options, threaded bool) *Portable {
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if o.HTTP2 {
-		for _, t := range o.Targets {
-			p.h2 = append(p.h2, p.newTransport(t))
-		}
+		p.h2 = newH2Pool(p)
 	}
 	p.wg.Go(p.dispatch)
 	return p
@@ -84,7 +81,8 @@ func newPortable(o Options, threaded bool) *Portable {
 // Open implements Engine.
 func (p *Portable) Open(target, n int) {
 	if p.o.HTTP2 {
-		return // net/http opens them
+		p.h2.open(target, n)
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,6 +121,9 @@ func (p *Portable) Now() time.Duration { return p.clock.now() }
 // Submit implements Engine.
 func (p *Portable) Submit(j *Job) {
 	ex := newExchange(p, j)
+	if p.o.HTTP2 {
+		ex.raw = h2HeadBlock(p.o.Targets[j.Target], &j.Call, p.o.UserAgent)
+	}
 	p.mu.Lock()
 	if p.closing {
 		p.mu.Unlock()
@@ -186,11 +187,9 @@ func (p *Portable) Close() bench.ClientReport {
 	}
 	p.mu.Unlock()
 	p.stop()
+	p.h2.close()
 	p.sleep.wake()
 	p.wg.Wait()
-	for _, t := range p.h2 {
-		t.CloseIdleConnections()
-	}
 	p.sleep.close()
 	p.pipes.close()
 	p.guard.close()
@@ -245,7 +244,7 @@ func (p *Portable) nextLocked() (*exchange, time.Duration) {
 func (p *Portable) start(ex *exchange) {
 	target := ex.job.Target
 	if p.o.HTTP2 {
-		p.wg.Go(func() { p.roundTrip(ex) })
+		p.h2.start(ex)
 		return
 	}
 	p.mu.Lock()

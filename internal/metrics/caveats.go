@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/wire"
 )
 
 // rule finds one kind of caveat.
@@ -19,14 +21,14 @@ type rule struct {
 
 // Thresholds of the rules.
 const (
-	lagFloorMS    = 10.0
-	lagShare      = 0.05 // of the median TTFT
 	attainedLeast = 0.95
 	failuresMost  = 0.01
 	excludedMost  = 0.01
 	lengthsMost   = 0.05 // share of requests whose lengths differ
 	bunchedMost   = 0.05
 	cachedMost    = 0.05
+	mergedMost    = 0.01 // share of output events
+	unstampedMost = 0.01 // share of reads
 )
 
 // rules is the one table of all caveats.
@@ -45,8 +47,14 @@ func rules() []rule {
 		{"cut_short", bench.SeverityVoid, "run it again, to its end", findCutShort},
 		{"client_limited", bench.SeverityVoid, "lower the load, or give the client a core of its own", findClientLimited},
 		{"late_load", bench.SeverityVoid, "lower the rate, or give the client a core of its own", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-			if a, ok := s.Load.Attained.Get(); ok && a < attainedLeast && !waitedForCap(s) {
+			if a, ok := x.attainedInTime(s); ok && a < attainedLeast && !waitedForCap(s) {
 				say("", "only %.1f %% of the offered rate was sent: the client was late", 100*a)
+			}
+		}},
+		{"clock_step", bench.SeverityVoid, "run again, with a time service that slews the clock and does not step it", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+			if c := s.Client; c.UnrepairedSteps > 0 {
+				say("", "%d kernel stamps could not be placed on the monotonic clock (the wall clock was stepped %d times): the times of their reads stand in for them",
+					c.UnrepairedSteps, c.ClockSteps)
 			}
 		}},
 		{"journal_behind", bench.SeverityVoid, "write to a faster disk, or use --events none", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
@@ -70,21 +78,18 @@ func rules() []rule {
 				say("", "only %.1f %% of the offered rate was sent: requests waited for the cap of %d in flight", 100*a, s.Load.Cap)
 			}
 		}},
-		{"arrivals_differ", bench.SeverityWarn, "give the client a core of its own", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-			if t := s.Load.Arrivals; t != nil && !t.Passed {
-				say("", "the send times do not follow the %s law that was asked, although the schedule does", t.Law)
-			}
-		}},
+		{"arrivals_differ", bench.SeverityWarn, "give the client a core of its own", arrivalsDiffer(byClient, "although the schedule does")},
+		{"arrivals_differ", bench.SeverityWarn, "raise --max-concurrency, or take the result as that of a closed loop", arrivalsDiffer(byCap, "requests waited for the cap")},
+		{"arrivals_differ", bench.SeverityWarn, "look at the failures", arrivalsDiffer(byFailures, "requests whose connection failed could not be sent")},
 		{"drifting", bench.SeverityWarn, "run longer, warm up, or lower the load: the numbers depend on when the run ends", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
 			if s.Steady.Word == wordUp || s.Steady.Word == wordDown {
 				say("", "latency is %s over the run", s.Steady.Word)
 			}
 		}},
-		{"no_plateau", bench.SeverityWarn, "send more requests than the concurrency", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-			if !x.Spec.Load.Open() && s.Steady.Note != "" && s.Requests.Sent > 0 {
-				say("", "the closed loop was never full: %s", s.Steady.Note)
-			}
-		}},
+		{"no_plateau", bench.SeverityWarn, "run longer, warm up, or lower the load", noPlateau(lackSettling)},
+		{"no_plateau", bench.SeverityWarn, "send more requests than the concurrency", noPlateau(lackRequests)},
+		{"no_plateau", bench.SeverityWarn, "lower the concurrency, or give the client a core of its own", noPlateau(lackClient)},
+		{"no_plateau", bench.SeverityWarn, "look at the failures, and at the time that connections take", noPlateau(lackOther)},
 		{"lengths_differ", bench.SeverityWarn, "compare only with runs of the same delivered lengths", findLengths},
 		{"buffered_stream", bench.SeverityWarn, "look for a proxy that buffers (X-Accel-Buffering: no), or for compression", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
 			if n := s.Flags[bench.AllAtOnce] + s.Flags[bench.Clumped]; float64(n) > bunchedMost*float64(s.Requests.OK) {
@@ -112,7 +117,7 @@ func rules() []rule {
 			}
 		}},
 
-		{"few_samples", bench.SeverityCell, "--num-requests N, or repeat the run", findFewSamples},
+		{"few_samples", bench.SeverityCell, "--num-requests N or --duration T, or repeat the run", findFewSamples},
 		{"no_interval", bench.SeverityCell, "repeat the run: a t-interval over 5 runs needs no independence", findNoInterval},
 
 		{"uncalibrated", bench.SeverityNote, "", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
@@ -123,13 +128,19 @@ func rules() []rule {
 			switch {
 			case c.Stamp == "user" && c.Reads > 0:
 				say("", "times are those of the reads, not of the kernel: a busy client reads late")
-			case c.Reads > 0 && float64(c.Unstamped) > 0.01*float64(c.Reads):
+			case c.Reads > 0 && float64(c.Unstamped) > unstampedMost*float64(c.Reads):
 				say("", "%d of %d reads have no kernel stamp", c.Unstamped, c.Reads)
 			}
 		}},
+		{"merged_reads", bench.SeverityNote, "", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+			if merged, all := x.mergedEvents(); float64(merged) > mergedMost*float64(all) {
+				say("itl_ms", "%.1f %% of the output events came in one read with another of their response: by these stamps there is no time between them",
+					100*float64(merged)/float64(all))
+			}
+		}},
 		{"clock_step", bench.SeverityNote, "", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-			if c := s.Client; c.ClockSteps > 0 {
-				say("", "the wall clock was stepped %d times; durations come from the monotonic clock (%d stamps were given up for the time of their read)", c.ClockSteps, c.UnrepairedSteps)
+			if c := s.Client; c.ClockSteps > 0 && c.UnrepairedSteps == 0 {
+				say("", "the wall clock was stepped %d times; durations come from the monotonic clock, on which all stamps could be placed", c.ClockSteps)
 			}
 		}},
 		{"stale_connections", bench.SeverityNote, "", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
@@ -207,19 +218,87 @@ func findCutShort(x *Context, s *bench.Summary, say func(string, string, ...any)
 	}
 }
 
-func findClientLimited(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-	limit := lagFloorMS
-	if d := s.Metrics.Dist("ttft_ms"); d != nil {
-		if p50, ok := d.P(50); ok {
-			limit = math.Max(limit, lagShare*p50)
+// cause is why a load did not go out as it was asked.
+type cause uint8
+
+const (
+	byClient cause = iota
+	byCap
+	byFailures
+)
+
+// causeOf tells why requests went out late, in gaps of other lengths, or not at all.
+func (x *Context) causeOf(s *bench.Summary) cause {
+	switch {
+	case waitedForCap(s):
+		return byCap
+	case x.unsent() > 0:
+		return byFailures
+	}
+	return byClient
+}
+
+// unsent is the number of requests whose connection failed.
+func (x *Context) unsent() int {
+	n := 0
+	for _, r := range x.Records {
+		if !r.Sent.Defined() && r.Outcome.Failed() {
+			n++
 		}
 	}
-	if lag, ok := s.Metrics.Dist("lag_ms").P(99); ok && lag > limit {
-		say("", "the client's lag p99 is %.3g ms, above %.3g ms", lag, limit)
+	return n
+}
+
+// attainedInTime is the attained share of the rate of those requests that had a connection: what failed before it could be sent was not
+// late.
+func (x *Context) attainedInTime(s *bench.Summary) (float64, bool) {
+	attained, ok := s.Load.Attained.Get()
+	sent := 0
+	for _, r := range x.Records {
+		if r.Sent.Defined() {
+			sent++
+		}
 	}
-	if d := s.Client.ReadDelayP99; s.Client.Stamp != "wire" && float64(d)/perMS > limit {
-		say("", "the client read its sockets %.3g ms late at p99, above %.3g ms", float64(d)/perMS, limit)
+	return attained * float64(sent+x.unsent()) / float64(max(1, sent)), ok
+}
+
+// arrivalsDiffer finds send times that fail the test of the arrivals through a cause.
+func arrivalsDiffer(through cause, words string) func(*Context, *bench.Summary, func(string, string, ...any)) {
+	return func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+		if t := s.Load.Arrivals; t != nil && !t.Passed && x.causeOf(s) == through {
+			say("", "the send times do not follow the %s law that was asked: %s", t.Law, words)
+		}
 	}
+}
+
+// noPlateau finds that something lacks for a plateau.
+func noPlateau(what lack) func(*Context, *bench.Summary, func(string, string, ...any)) {
+	return func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+		if l, words := x.lack(&s.Steady); l == what {
+			say("", "there is no plateau: %s", words)
+		}
+	}
+}
+
+// mergedEvents counts the output events that came in one read with another of their response, of all whose stamps are those of reads.
+// Streams that came all at once are told of elsewhere. A journal without the count tells by equal times.
+func (x *Context) mergedEvents() (merged, all int) {
+	for _, r := range x.Records {
+		if !OfStreams.Has(r) || r.Stamp == wire.StampWire {
+			continue
+		}
+		all += r.OutEvents
+		if r.Merged > 0 {
+			merged += r.Merged
+			continue
+		}
+		for i, at := range r.Events {
+			if i > 0 && r.Events[i-1] == at || i+1 < len(r.Events) && r.Events[i+1] == at {
+				merged++
+			}
+		}
+	}
+	return merged, all
 }
 
 // waitedForCap tells whether the rate was missed because of the cap and not because of the client.
@@ -283,9 +362,24 @@ func moreSamples(x *Context, s *bench.Summary, metric string) string {
 		if times > mostLonger {
 			break
 		}
+		if d := x.Spec.Stop.Duration; d > 0 {
+			return "--duration " + roundUp(time.Duration(times*float64(d)))
+		}
 		return fmt.Sprintf("--num-requests %.0f", math.Ceil(times*float64(s.Requests.OK)/50)*50)
 	}
 	return "repeat the run and compare its percentiles"
+}
+
+// roundUp writes a duration as a person would give it: in s below 20 s, in tens of them below 2 minutes, in minutes above.
+func roundUp(d time.Duration) string {
+	up := func(unit time.Duration) int { return int((d + unit - 1) / unit) }
+	switch {
+	case d <= 20*time.Second:
+		return fmt.Sprintf("%ds", up(time.Second))
+	case d <= 2*time.Minute:
+		return fmt.Sprintf("%ds", 10*up(10*time.Second))
+	}
+	return fmt.Sprintf("%dm", up(time.Minute))
 }
 
 func findNoInterval(x *Context, s *bench.Summary, say func(string, string, ...any)) {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -16,8 +17,8 @@ type Context struct {
 	Records  []*bench.Record // of the measured phase, by the time of sending; those never sent last
 
 	Counts bench.Counts
-	From   time.Duration // begin of the window
-	To     time.Duration // its end
+	From   time.Duration // begin of the window: the first send
+	To     time.Duration // its end: the last end of any request
 	Sent   bool          // there is a window
 
 	good int // requests that meet every limit
@@ -25,6 +26,8 @@ type Context struct {
 	okTokens, okInput, received int
 	inputKnown  bool // every ok request tells its input length
 	outputKnown bool
+
+	changes []step // of the number in flight, once they were asked
 }
 
 // Conditions are the parts of a spec that decide how records are read.
@@ -84,13 +87,10 @@ func (x *Context) count() {
 		default:
 			panic("metrics: unknown outcome " + string(r.Outcome))
 		}
-		if sent, ok := r.Sent.Get(); ok {
-			end := r.End.Or(r.Last.Or(sent))
-			if !x.Sent {
-				x.From, x.To, x.Sent = sent, end, true
-			}
-			x.To = max(x.To, end)
+		if sent, ok := r.Sent.Get(); ok && !x.Sent {
+			x.From, x.To, x.Sent = sent, sent, true
 		}
+		x.To = max(x.To, r.End.Or(r.Last.Or(r.Sent.Or(x.To)))) // of those that could not be sent, too
 		tokens, told := r.OSL.Get()
 		if !told {
 			tokens = r.OutEvents
@@ -155,7 +155,7 @@ func (x *Context) isGood(r *bench.Record) bool {
 				judge(v)
 			}
 		case "itl":
-			gaps(r, func(gap time.Duration, _ int) { miss = miss || gap > l.Max })
+			gaps(r, func(g gap) { miss = miss || g.length > l.Max })
 		}
 		if miss {
 			return false
@@ -261,19 +261,16 @@ type step struct {
 
 // steps are the changes of the number in flight, in order; at one moment those that end come first.
 func (x *Context) steps() []step {
-	var out []step
+	if x.changes != nil {
+		return x.changes
+	}
 	for _, r := range x.Records {
 		if sent, ok := r.Sent.Get(); ok {
-			out = append(out, step{sent, 1}, step{x.ended(r), -1})
+			x.changes = append(x.changes, step{sent, 1}, step{x.ended(r), -1})
 		}
 	}
-	slices.SortFunc(out, func(a, b step) int {
-		if a.at != b.at {
-			return int(min(1, max(-1, a.at-b.at)))
-		}
-		return a.by - b.by
-	})
-	return out
+	slices.SortFunc(x.changes, func(a, b step) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	return x.changes
 }
 
 // ended is when a request that was sent left the flight.

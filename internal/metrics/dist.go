@@ -30,7 +30,10 @@ func samplesNeeded(p float64) int {
 	return int(math.Ceil(math.Log(0.01) / math.Log(p/100)))
 }
 
-// distribution describes samples in the order of sending. noInterval says why no interval may be printed, or is empty.
+// leastTold samples tell anything of whether neighbours are correlated.
+const leastTold = 4
+
+// distribution describes samples in the order of time. noInterval says why no interval may be printed, or is empty.
 func distribution(series []float64, percentiles []float64, noInterval string) *bench.Dist {
 	mean, ok := stats.Mean(series)
 	if !ok {
@@ -58,6 +61,10 @@ func distribution(series []float64, percentiles []float64, noInterval string) *b
 	switch {
 	case noInterval != "":
 		d.CIMethod = "none: " + noInterval
+	case len(series) == 1:
+		d.CIMethod = "none: there is one sample"
+	case len(series) < leastTold:
+		d.CIMethod = "none: too few samples to tell whether neighbours are correlated"
 	case independent:
 		d.CIMethod = "t and exact binomial: neighbours are not correlated"
 		ci, ok := stats.MeanCI(series, confidence)
@@ -70,9 +77,8 @@ func distribution(series []float64, percentiles []float64, noInterval string) *b
 		d.CIMethod = fmt.Sprintf("%d consecutive sections: neighbours are correlated", sections)
 		ci, ok := stats.BatchMeansCI(series, confidence, sections)
 		put("mean", ci, ok)
-		for _, p := range percentiles {
-			ci, ok := stats.SectionedQuantileCI(series, p, confidence, sections)
-			put(bench.PercentileKey(p), ci, ok)
+		for p, ci := range stats.SectionedQuantileCIs(series, sorted, percentiles, confidence, sections) {
+			put(bench.PercentileKey(p), ci, true)
 		}
 		if len(d.CI) == 0 {
 			d.CIMethod = "none: neighbours are correlated, and the run is too short for sections"
@@ -98,18 +104,43 @@ func effectiveMeanCI(mean, sd, neff float64) (lo, hi float64, ok bool) {
 	return mean - half, mean + half, true
 }
 
-// samples collects the samples of a metric, in the order of sending.
+// describe gives the distribution of a metric. noInterval says why no interval may be printed, or is empty.
+func (x *Context) describe(d Def, noInterval string) *bench.Dist {
+	dist := distribution(x.samples(d), x.percentiles(), noInterval)
+	if dist == nil {
+		return nil
+	}
+	// an interval that is put around a value does not know that a time is never below 0, nor a share above 1
+	lo, hi := math.Inf(-1), math.Inf(1)
+	if dist.Min >= 0 {
+		lo = 0
+	}
+	if d.Unit == "share" {
+		hi = 1
+	}
+	for key, ci := range dist.CI {
+		dist.CI[key] = [2]float64{max(lo, ci[0]), min(hi, ci[1])}
+	}
+	return dist
+}
+
+// samples collects the samples of a metric in the order of time: that of sending, or that of the events where it is made of gaps.
 func (x *Context) samples(d Def) []float64 {
-	var out []float64
-	add := func(v float64) { out = append(out, v) }
-	for _, r := range x.Records {
-		switch {
-		case d.Of == OfSent && !r.Sent.Defined(),
-			d.Of <= OfStreams && r.Outcome != bench.OK,
-			d.Of == OfStreams && r.Has(bench.AllAtOnce): // tells of a proxy, not of the engine
-			continue
+	each := func(add func(float64)) {
+		for _, r := range x.Records {
+			if d.Of.Has(r) {
+				d.Sample(r, x, add)
+			}
 		}
-		d.Sample(r, x, add)
+	}
+	n := 0 // a run may have tens of millions
+	each(func(float64) { n++ })
+	out := make([]float64, 0, n)
+	add := func(v float64) { out = append(out, v) }
+	if d.perGap != nil {
+		x.gapsInTime(func(g gap) { d.perGap(g, add) })
+	} else {
+		each(add)
 	}
 	return out
 }

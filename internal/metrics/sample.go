@@ -35,37 +35,18 @@ func sampleDecode(r *bench.Record, _ *Context, add func(float64)) {
 	}
 }
 
-func sampleITL(r *bench.Record, _ *Context, add func(float64)) {
-	gaps(r, func(gap time.Duration, _ int) { add(float64(gap) / perMS) })
+func gapLength(g gap, add func(float64)) { add(float64(g.length) / perMS) }
+
+func gapOfTokens(g gap, add func(float64)) {
+	for range g.tokens {
+		add(float64(g.length) / perMS / float64(g.tokens))
+	}
 }
 
-func sampleITLToken(r *bench.Record, _ *Context, add func(float64)) {
-	if len(r.EventTokens) != len(r.Events) {
-		return
-	}
-	gaps(r, func(gap time.Duration, later int) {
-		n := r.EventTokens[later]
-		for range n {
-			add(float64(gap) / perMS / float64(n))
-		}
-	})
-}
-
-// gaps gives each gap between neighbouring output events of the same choice, with the index of the later one.
-func gaps(r *bench.Record, give func(gap time.Duration, later int)) {
-	if len(r.EventChoice) != len(r.Events) {
-		for i := 1; i < len(r.Events); i++ {
-			give(r.Events[i]-r.Events[i-1], i)
-		}
-		return
-	}
-	last := map[int]time.Duration{}
-	for i, at := range r.Events {
-		c := r.EventChoice[i]
-		if before, ok := last[c]; ok {
-			give(at-before, i)
-		}
-		last[c] = at
+// ofGaps gives what each gap of a request gives.
+func ofGaps(of func(gap, func(float64))) func(*bench.Record, *Context, func(float64)) {
+	return func(r *bench.Record, _ *Context, add func(float64)) {
+		gaps(r, func(g gap) { of(g, add) })
 	}
 }
 
@@ -83,18 +64,18 @@ func tpot(r *bench.Record) (float64, bool) {
 	// the tokens of a choice, when not told, are its share of the events
 	type span struct {
 		first, last time.Duration
-		events      int
 		tokens      float64
 	}
 	spans := map[int]*span{}
+	var order []*span // a sum in the order of a map would differ in its last digit from time to time
 	for i, at := range r.Events {
 		s := spans[r.EventChoice[i]]
 		if s == nil {
 			s = &span{first: at}
 			spans[r.EventChoice[i]] = s
+			order = append(order, s)
 		}
 		s.last = at
-		s.events++
 		if len(r.EventTokens) == len(r.Events) {
 			s.tokens += float64(r.EventTokens[i])
 		} else {
@@ -102,7 +83,7 @@ func tpot(r *bench.Record) (float64, bool) {
 		}
 	}
 	sum, k := 0.0, 0
-	for _, s := range spans {
+	for _, s := range order {
 		if s.tokens > 1 {
 			sum += float64(s.last-s.first) / perMS / (s.tokens - 1)
 			k++
@@ -128,7 +109,7 @@ func sampleUserRate(r *bench.Record, _ *Context, add func(float64)) {
 
 func sampleTailTBT(r *bench.Record, _ *Context, add func(float64)) {
 	var all []float64
-	sampleITL(r, nil, func(v float64) { all = append(all, v) })
+	gaps(r, func(g gap) { all = append(all, float64(g.length)/perMS) })
 	if len(all) < 10 {
 		return
 	}

@@ -20,48 +20,77 @@ func (x *Context) series() []bench.Second {
 	}
 	n := min(int(w)+1, maxSeries)
 	out := make([]bench.Second, n)
-	ttft, itl := make([][]float64, n), make([][]float64, n)
-	index := func(at time.Duration) (int, bool) {
-		i := int((at - x.From) / time.Second)
-		return i, at >= x.From && i < n
-	}
+	ttft := perSecond{of: x, done: func(i int, values []float64) {
+		out[i].TTFT, out[i].TTFTP99 = quantileOf(values, 50), quantileOf(values, 99)
+	}}
+	itl := perSecond{of: x, done: func(i int, values []float64) { out[i].ITL = quantileOf(values, 50) }}
 	for _, r := range x.Records {
-		sent, has := r.Sent.Get()
-		if !has {
-			continue
-		}
-		if i, ok := index(sent); ok {
-			out[i].Sent++
-			if r.Outcome == bench.OK && !r.Has(bench.AllAtOnce) {
-				sampleTTFT(r, x, func(v float64) { ttft[i] = append(ttft[i], v) })
+		if sent, ok := r.Sent.Get(); ok {
+			if i, ok := x.second(sent); ok {
+				out[i].Sent++
+			}
+			if OfStreams.Has(r) {
+				sampleTTFT(r, x, func(v float64) { ttft.add(sent, v) })
 			}
 		}
-		if i, ok := index(x.ended(r)); ok {
-			if r.Outcome == bench.OK {
+		if i, ok := x.second(r.End.Or(r.Last.Or(r.Sent.Or(-1)))); ok {
+			switch {
+			case r.Outcome == bench.OK:
 				out[i].Ended++
-			} else if r.Outcome.Failed() {
+			case r.Outcome.Failed():
 				out[i].Failed++
 			}
 		}
-		if r.Outcome == bench.OK && !r.Has(bench.AllAtOnce) {
-			gaps(r, func(gap time.Duration, later int) {
-				if i, ok := index(sent + r.Events[later]); ok {
-					itl[i] = append(itl[i], float64(gap)/perMS)
-				}
-			})
-		}
 	}
+	ttft.close()
+	x.gapsInTime(func(g gap) { itl.add(g.at, float64(g.length)/perMS) })
+	itl.close()
 	tokens, known := x.buckets()
 	for i := range out {
 		out[i].T = float64(i)
 		if known && i < len(tokens) {
 			out[i].Tokens = opt.Some(tokens[i])
 		}
-		out[i].TTFT, out[i].TTFTP99 = quantileOf(ttft[i], 50), quantileOf(ttft[i], 99)
-		out[i].ITL = quantileOf(itl[i], 50)
 	}
 	x.meanInFlight(out)
 	return out
+}
+
+// second is the place of a moment in the series.
+func (x *Context) second(at time.Duration) (i int, ok bool) {
+	if at < x.From {
+		return 0, false
+	}
+	i = int((at - x.From) / time.Second)
+	return i, at <= x.To && i < maxSeries
+}
+
+// perSecond gathers the values of one second after the other, so that those of a long run are never held all at once.
+type perSecond struct {
+	of     *Context
+	done   func(second int, values []float64)
+	at     int
+	values []float64
+}
+
+// add takes a value; those of an earlier second have to come before it.
+func (p *perSecond) add(at time.Duration, v float64) {
+	i, ok := p.of.second(at)
+	if !ok {
+		return
+	}
+	if i != p.at {
+		p.close()
+		p.at = i
+	}
+	p.values = append(p.values, v)
+}
+
+func (p *perSecond) close() {
+	if len(p.values) > 0 {
+		p.done(p.at, p.values)
+	}
+	p.values = p.values[:0]
 }
 
 func quantileOf(xs []float64, p float64) opt.Of[float64] {

@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
@@ -25,8 +27,10 @@ func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
 	s.Steady = x.steady()
 	s.Tokens = x.tokenReport()
 	s.Series = x.series()
-	s.Metrics = x.metrics(s.Steady)
-	s.Targets = x.targets()
+	drift := driftReason(s.Steady.Word)
+	s.Metrics = x.metrics(drift)
+	s.Targets = x.targets(drift)
+	s.Limits = x.timeLimits()
 	for _, r := range x.Records {
 		for _, f := range r.Flags {
 			s.Flags[f]++
@@ -48,17 +52,21 @@ func (x *Context) percentiles() []float64 {
 	return slices.Compact(p)
 }
 
-// metrics computes the table.
-func (x *Context) metrics(steady bench.Steady) bench.Metrics {
-	noInterval := ""
-	if steady.Word == wordUp || steady.Word == wordDown {
-		noInterval = "the latency is " + steady.Word + ", so that another run would differ"
+// driftReason says why a run that went so has no intervals, or is empty.
+func driftReason(word string) string {
+	if word == wordUp || word == wordDown {
+		return "the latency is " + word + ", so that another run would differ"
 	}
+	return ""
+}
+
+// metrics computes the table.
+func (x *Context) metrics(noInterval string) bench.Metrics {
 	var out bench.Metrics
 	for _, d := range Table() {
 		m := bench.Metric{Key: d.Key}
 		if d.Sample != nil {
-			m.Dist = distribution(x.samples(d), x.percentiles(), noInterval)
+			m.Dist = x.describe(d, noInterval)
 		} else {
 			m.Scalar = &bench.Scalar{Unit: d.Unit}
 			if v, ok := d.Value(x); ok {
@@ -70,8 +78,8 @@ func (x *Context) metrics(steady bench.Steady) bench.Metrics {
 	return out
 }
 
-// targets describes each of several targets by itself.
-func (x *Context) targets() []bench.TargetResult {
+// targets describes each of several targets by itself. One whose own latency drifts has no intervals either.
+func (x *Context) targets(noInterval string) []bench.TargetResult {
 	urls := x.Spec.Target.URLs
 	if len(urls) < 2 {
 		return nil
@@ -87,14 +95,16 @@ func (x *Context) targets() []bench.TargetResult {
 		part.count()
 		t := &out[i]
 		t.URL, t.Sent, t.OK, t.Failed = u, part.Counts.Sent, part.Counts.OK, part.Counts.Failed
+		_, latency := part.latencySeries()
+		reason := cmp.Or(noInterval, driftReason(trendWord(latency)))
 		for _, d := range Table() {
 			switch d.Key {
 			case "ttft_ms":
-				t.TTFT = distribution(part.samples(d), x.percentiles(), "")
+				t.TTFT = part.describe(d, reason)
 			case "tpot_ms":
-				t.TPOT = distribution(part.samples(d), x.percentiles(), "")
+				t.TPOT = part.describe(d, reason)
 			case "e2el_ms":
-				t.E2EL = distribution(part.samples(d), x.percentiles(), "")
+				t.E2EL = part.describe(d, reason)
 			}
 		}
 		// all rates over the window of the whole run
@@ -106,6 +116,18 @@ func (x *Context) targets() []bench.TargetResult {
 		}
 	}
 	return out
+}
+
+// timeLimits are the bounds of time that ruled the measured requests.
+func (x *Context) timeLimits() bench.TimeLimits {
+	bound := func(d time.Duration) opt.Of[float64] {
+		if d == 0 {
+			return opt.Of[float64]{}
+		}
+		return opt.Some(d.Seconds())
+	}
+	c := x.Spec.Client
+	return bench.TimeLimits{Request: bound(c.Timeout), Connect: bound(c.ConnectTimeout), Grace: x.Spec.Stop.Grace.Seconds()}
 }
 
 // errors groups the failures, the most frequent first.

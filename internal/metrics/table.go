@@ -32,6 +32,8 @@ type Def struct {
 	// Sample gives the samples of one request, for a distribution. Which requests are asked is said by Of.
 	Sample func(r *bench.Record, x *Context, add func(float64))
 	Of     Population
+	// perGap gives the samples of one gap, where samples are those of gaps: their order in time is that of the events.
+	perGap func(g gap, add func(float64))
 	// Value gives the single value of a run.
 	Value func(x *Context) (float64, bool)
 }
@@ -47,6 +49,19 @@ const (
 	OfAll                       // all, also those never sent
 )
 
+// Has tells whether a measured request is one of the population.
+func (p Population) Has(r *bench.Record) bool {
+	switch p {
+	case OfOK:
+		return r.Outcome == bench.OK
+	case OfStreams: // those that came all at once tell of a proxy, not of the engine
+		return r.Outcome == bench.OK && !r.Has(bench.AllAtOnce)
+	case OfSent:
+		return r.Sent.Defined()
+	}
+	return true
+}
+
 // Table is the list of all metrics, in the order in which they are shown.
 func Table() []Def {
 	return []Def{
@@ -57,10 +72,10 @@ func Table() []Def {
 		{Key: "itl_ms", Short: "ITL", Name: "inter-token latency", Unit: "ms", Better: Lower,
 			Definition: "each gap between neighbouring output events, pooled over all requests (per choice when there are several)",
 			NotDefined: "fewer than 2 output events", Beware: "AIPerf calls this inter-chunk latency; vLLM's bench also counts the gap to the finish chunk",
-			Sample: sampleITL, Of: OfStreams},
+			Sample: ofGaps(gapLength), perGap: gapLength, Of: OfStreams},
 		{Key: "itl_token_ms", Short: "ITL/token", Name: "inter-token latency a token", Unit: "ms", Better: Lower,
 			Definition: "each gap divided by the tokens of its later event, that many times",
-			NotDefined: "the stream does not tell tokens per event", Sample: sampleITLToken, Of: OfStreams},
+			NotDefined: "the stream does not tell tokens per event", Sample: ofGaps(gapOfTokens), perGap: gapOfTokens, Of: OfStreams},
 		{Key: "tpot_ms", Short: "TPOT", Name: "time per output token", Unit: "ms", Better: Lower,
 			Definition: "(last output event - first) / (output tokens - 1), per request",
 			NotDefined: "fewer than 2 output tokens", Beware: "AIPerf calls this ITL; guidellm's TPOT contains the first token",

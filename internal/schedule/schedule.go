@@ -21,10 +21,21 @@ type Shape interface {
 	Arrivals(r *rng.Stream) iter.Seq[time.Duration]
 }
 
+// Bounds of a law of arrivals: far outside of what is ever meant, and inside of what the arithmetic of offsets holds.
+const (
+	MinRate       = 1e-6 // requests/s: one in twelve days
+	MaxRate       = 1e7  // a hundred times what one machine can send
+	MinBurstiness = 1e-3 // nearly all requests in few bursts, and nothing between them
+	MaxBurstiness = 1e6  // gaps equal to 0.1 %
+)
+
 // Of returns the shape of an open-loop load with a rate.
 func Of(l bench.Load) (Shape, error) {
-	if !(l.Rate > 0) || math.IsInf(l.Rate, 0) {
+	switch {
+	case !(l.Rate > 0):
 		return nil, fault.Usagef("for as fast as possible use --request-rate inf", "the request rate must be above 0, not %v", l.Rate)
+	case l.Rate < MinRate || l.Rate > MaxRate:
+		return nil, fault.Usagef("for as fast as possible use --request-rate inf", "the request rate must be between %v and %.0f requests/s, not %v", MinRate, MaxRate, l.Rate)
 	}
 	switch l.Shape {
 	case bench.Constant:
@@ -32,12 +43,13 @@ func Of(l bench.Load) (Shape, error) {
 	case bench.Poisson:
 		return Poisson{l.Rate}, nil
 	case bench.Gamma:
-		if !(l.Burstiness > 0) || math.IsInf(l.Burstiness, 0) {
-			return nil, fault.Usagef("1 is Poisson, below 1 is burstier, above 1 smoother, inf constant", "the burstiness must be above 0, not %v", l.Burstiness)
+		if !(l.Burstiness >= MinBurstiness && l.Burstiness <= MaxBurstiness) {
+			return nil, fault.Usagef("1 is Poisson, below 1 is burstier, above 1 smoother, inf constant", "the burstiness must be inf, or between %v and %.0f, not %v",
+				MinBurstiness, MaxBurstiness, l.Burstiness)
 		}
 		return Gamma{l.Rate, l.Burstiness}, nil
 	}
-	return nil, fault.Usagef("", "the shape %q has no arrivals of its own", l.Shape)
+	return nil, fault.Usagef("constant, poisson and gamma have", "the shape %q has no arrivals of its own", l.Shape)
 }
 
 // Constant is one request every 1/Rate seconds, the first at once. Times are computed from their number, so that nothing drifts.

@@ -33,6 +33,28 @@ func TestEffectiveNOfAR1(t *testing.T) {
 	}
 }
 
+// Beyond 2^20 samples, where groups stand for them, the value is that of the whole series.
+func TestEffectiveNOfLongSeries(t *testing.T) {
+	const n = 3<<20 + 1
+	for _, c := range []struct{ phi, tolerance float64 }{{0, 0.01}, {0.5, 0.02}, {0.98, 0.10}, {0.999, 0.30}} {
+		xs := ar1(rng.New(3, "ar1"), n, c.phi)
+		relative(t, "effective n", EffectiveN(xs), n*(1-c.phi)/(1+c.phi), c.tolerance)
+		if c.phi < 0.99 {
+			relative(t, "groups of 3", effectiveOfGroups(xs[:mostCorrelated], 3), EffectiveN(xs[:mostCorrelated]), 0.05)
+		}
+	}
+	swings := ar1(rng.New(3, "ar1"), n, -0.5)
+	if got := EffectiveN(swings); got != n {
+		t.Errorf("a series that swings is worth %v of %v samples", got, n)
+	}
+	for i := range swings {
+		swings[i] = float64(i % 2)
+	}
+	if got := effectiveOfGroups(swings[:1000], 4); got != 1000 {
+		t.Errorf("groups that are equal are worth %v", got)
+	}
+}
+
 func TestEffectiveNEdges(t *testing.T) {
 	ramp := make([]float64, 1000)
 	for i := range ramp {

@@ -253,6 +253,30 @@ func TestSections(t *testing.T) {
 	}
 }
 
+// Several percentiles at once are those one by one, by the definition; one whose sections are too short is left out.
+func TestSectionedQuantileCIs(t *testing.T) {
+	series := ar1(rng.New(4, "sections"), 1003, 0.7)
+	before, sorted := slices.Clone(series), slices.Sorted(slices.Values(series))
+	got := SectionedQuantileCIs(series, sorted, []float64{50, 90, 99, math.NaN()}, 0.95, 7)
+	if len(got) != 2 {
+		t.Errorf("%v: 143 samples a section are enough for p50 and p90 alone", got)
+	}
+	t6 := 2.446911851144979
+	for _, p := range []float64{50, 90} {
+		q, _ := Quantile(sorted, p)
+		sum := 0.0
+		for i := range 7 {
+			qi, _ := Quantile(slices.Sorted(slices.Values(section(series, i, 7))), p)
+			sum += (qi - q) * (qi - q)
+		}
+		near(t, "low", got[p].Lo, q-t6*math.Sqrt(sum/42), 1e-9)
+		near(t, "high", got[p].Hi, q+t6*math.Sqrt(sum/42), 1e-9)
+	}
+	if !slices.Equal(series, before) {
+		t.Error("the series was changed")
+	}
+}
+
 func TestSectionLimits(t *testing.T) {
 	for p, want := range map[float64]int{50: 10, 10: 50, 90: 50, 95: 100, 99: 500, 99.9: 5000} {
 		if got := must[int](t, "length")(SectionLength(p)); got != want {

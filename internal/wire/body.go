@@ -194,18 +194,36 @@ func (b *Body) Header() http.Header {
 
 // Until searches a stream of body pieces for the first of several sequences, also across pieces.
 type Until struct {
-	seqs []string
-	tail []byte
+	seqs [][]byte
+	core []byte // what all of them end with: one search tells that none is there
+	tail []byte // the last bytes before the next piece
 	most int
 }
 
 // NewUntil returns a search for the given sequences.
 func NewUntil(seqs []string) *Until {
-	u := &Until{seqs: seqs}
-	for _, s := range seqs {
+	u := &Until{}
+	for i, s := range seqs {
+		if s == "" {
+			continue
+		}
+		u.seqs = append(u.seqs, []byte(s))
 		u.most = max(u.most, len(s))
+		if i == 0 {
+			u.core = u.seqs[0]
+		}
+		u.core = commonSuffix(u.core, u.seqs[len(u.seqs)-1])
 	}
+	u.tail = make([]byte, 0, 2*u.most)
 	return u
+}
+
+func commonSuffix(a, b []byte) []byte {
+	n := 0
+	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return a[len(a)-n:]
 }
 
 // Found tells whether a sequence has ended inside the piece.
@@ -214,12 +232,12 @@ func (u *Until) Found(piece []byte) bool {
 		return false
 	}
 	// across the border first, then inside the piece: nothing is copied but the border
-	if len(u.tail) > 0 {
+	if n := len(u.tail); n > 0 {
 		border := append(u.tail, piece[:min(len(piece), u.most-1)]...)
 		if u.in(border) {
 			return true
 		}
-		u.tail = border[:len(u.tail)]
+		u.tail = border[:n]
 	}
 	if u.in(piece) {
 		return true
@@ -237,8 +255,11 @@ func (u *Until) Found(piece []byte) bool {
 }
 
 func (u *Until) in(b []byte) bool {
+	if len(b) < len(u.core) || len(u.core) > 0 && !bytes.Contains(b, u.core) {
+		return false
+	}
 	for _, s := range u.seqs {
-		if bytes.Contains(b, []byte(s)) {
+		if bytes.Contains(b, s) {
 			return true
 		}
 	}

@@ -3,12 +3,12 @@ package workload
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
 	"os"
+	"unicode/utf8"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
@@ -31,74 +31,12 @@ func (Lines) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	}
 	if c.Spec.Prompt != "" {
 		if c.Spec.Path != "" {
-			return nil, fault.New(fault.Usage, "--prompt and --dataset-path exclude each other", "")
+			return nil, fault.New(fault.Usage, "--prompt and --dataset-path exclude each other", "give one prompt, or a file of them")
 		}
 		return repeat(c, osl, []bench.Request{{Prompt: c.Spec.Prompt}}), nil
 	}
 	rows, err := readRows(c.Spec.Path, func(line []byte) (bench.Request, error) {
 		return bench.Request{Prompt: string(line)}, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return repeat(c, osl, rows), nil
-}
-
-// JSONL is the data set `jsonl`: one request a line, with its own messages, prompt or token ids.
-type JSONL struct{}
-
-// Name implements Dataset.
-func (JSONL) Name() string { return "jsonl" }
-
-// row is a line of a jsonl data set. Fields that are not listed are ignored.
-type row struct {
-	Prompt   *string         `json:"prompt"`
-	Messages []bench.Message `json:"messages"`
-	InputIDs []int           `json:"input_ids"`
-	Output   *int            `json:"output_tokens"`
-	Extra    json.RawMessage `json:"extra_body"`
-}
-
-// Open implements Dataset.
-func (JSONL) Open(c Config) (iter.Seq2[bench.Request, error], error) {
-	if c.Spec.Prompt != "" {
-		return nil, fault.New(fault.Usage, "--prompt belongs to the data set text", "use --dataset text --prompt ...")
-	}
-	osl, err := outputLaw(c.Spec)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := readRows(c.Spec.Path, func(line []byte) (bench.Request, error) {
-		var x row
-		if err := json.Unmarshal(line, &x); err != nil {
-			return bench.Request{}, err
-		}
-		given := 0
-		q := bench.Request{Messages: x.Messages, Tokens: x.InputIDs, Extra: x.Extra}
-		if x.Prompt != nil {
-			q.Prompt = *x.Prompt
-			given++
-		}
-		if len(x.Messages) > 0 {
-			given++
-		}
-		if len(x.InputIDs) > 0 {
-			given++
-			q.ISL = len(x.InputIDs)
-		}
-		if given != 1 {
-			return q, errors.New("needs exactly one of prompt, messages, input_ids")
-		}
-		if x.Output != nil {
-			if *x.Output < 1 {
-				return q, fmt.Errorf("output_tokens is %d, must be at least 1", *x.Output)
-			}
-			q.OSL = *x.Output
-		}
-		if len(x.Extra) > 0 && x.Extra[0] != '{' {
-			return q, errors.New("extra_body is no object")
-		}
-		return q, nil
 	})
 	if err != nil {
 		return nil, err
@@ -118,24 +56,30 @@ func outputLaw(w bench.Workload) (Law, error) {
 	return WithRange(osl, w.RangeRatio)
 }
 
-// readRows reads the non-blank lines of a file.
+// utf8BOM is what some editors put at the begin of a file.
+const utf8BOM = "\xef\xbb\xbf"
+
+// readRows reads the non-blank lines of a file. It is checked whole: the fault names the first line that is not right.
 func readRows(path string, parse func([]byte) (bench.Request, error)) ([]bench.Request, error) {
-	if path == "" {
-		return nil, fault.New(fault.Usage, "this data set needs a file", "give --dataset-path FILE")
-	}
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return nil, fault.Wrap(fault.Usage, err, "data set", "check --dataset-path")
+		return nil, err
 	}
 	defer f.Close()
 	var rows []bench.Request
 	in := bufio.NewReaderSize(f, 1<<20)
 	for n := 1; ; n++ {
 		line, err := readLine(in)
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte(utf8BOM))
+		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
+			if !utf8.Valid(line) {
+				return nil, fault.Usagef("convert the file, such as with iconv -f LATIN1 -t UTF-8", "%s:%d: not UTF-8 (%s)", path, n, excerpt(line))
+			}
 			q, perr := parse(line)
 			if perr != nil {
-				return nil, fault.Wrap(fault.Usage, perr, fmt.Sprintf("%s line %d", path, n), "")
+				return nil, fault.Wrap(fault.Usage, perr, fmt.Sprintf("%s:%d", path, n), cmp.Or(fault.HintOf(perr), rowHint))
 			}
 			rows = append(rows, q)
 		}
@@ -143,13 +87,38 @@ func readRows(path string, parse func([]byte) (bench.Request, error)) ([]bench.R
 			break
 		}
 		if err != nil {
-			return nil, fault.Wrap(fault.Usage, err, fmt.Sprintf("%s line %d", path, n), "")
+			return nil, fault.Wrap(fault.Usage, err, fmt.Sprintf("%s:%d", path, n), "is the file whole, and one request a line?")
 		}
 	}
 	if len(rows) == 0 {
-		return nil, fault.New(fault.Usage, path+" holds no request", "")
+		return nil, fault.New(fault.Usage, path+" holds no request", "it needs at least one line that is not blank")
 	}
 	return rows, nil
+}
+
+// open opens a regular file. Anything else is refused before it is opened: a pipe would block there, and cannot be read twice.
+func open(path string) (*os.File, error) {
+	const twice = "a data set is read more than once: write it into a file first"
+	switch path {
+	case "":
+		return nil, fault.New(fault.Usage, "this data set needs a file", "give --dataset-path FILE")
+	case "-":
+		return nil, fault.New(fault.Usage, "a data set cannot come from stdin", twice)
+	}
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fault.Wrap(fault.Usage, err, "data set", "check --dataset-path")
+	case st.IsDir():
+		return nil, fault.New(fault.Usage, path+" is a directory", "give one file with --dataset-path")
+	case !st.Mode().IsRegular():
+		return nil, fault.New(fault.Usage, path+" is no regular file", twice)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fault.Wrap(fault.Usage, err, "data set", "check --dataset-path")
+	}
+	return f, nil
 }
 
 func readLine(in *bufio.Reader) (line []byte, err error) {
@@ -177,10 +146,6 @@ func repeat(c Config, osl Law, rows []bench.Request) iter.Seq2[bench.Request, er
 			q := rows[k]
 			if q.OSL == 0 {
 				q.OSL = osl.Draw(r)
-			}
-			if c.Chat && len(q.Messages) == 0 && len(q.Tokens) == 0 && q.Prompt == "" {
-				yield(q, fault.Usagef("", "row %d of %s is empty", k+1, c.Spec.Path))
-				return
 			}
 			if !yield(q, nil) {
 				return

@@ -15,6 +15,8 @@ type Law interface {
 	Draw(r *rng.Stream) int
 	// Mean is the expected length, for estimates.
 	Mean() float64
+	// Least is the shortest length that can be drawn.
+	Least() int
 	String() string
 }
 
@@ -111,6 +113,9 @@ func (f Fixed) Draw(*rng.Stream) int { return int(f) }
 // Mean implements Law.
 func (f Fixed) Mean() float64 { return float64(f) }
 
+// Least implements Law.
+func (f Fixed) Least() int { return int(f) }
+
 func (f Fixed) String() string { return strconv.Itoa(int(f)) }
 
 // Uniform is every whole number from A to B, both included.
@@ -121,6 +126,9 @@ func (u Uniform) Draw(r *rng.Stream) int { return u.A + r.IntN(u.B-u.A+1) }
 
 // Mean implements Law.
 func (u Uniform) Mean() float64 { return float64(u.A+u.B) / 2 }
+
+// Least implements Law.
+func (u Uniform) Least() int { return u.A }
 
 func (u Uniform) String() string { return fmt.Sprintf("uniform:%d,%d", u.A, u.B) }
 
@@ -151,6 +159,14 @@ func (n Normal) Mean() float64 {
 	}
 	a, b := (float64(n.Min)-0.5-n.M)/n.SD, (float64(n.Max)+0.5-n.M)/n.SD
 	return n.M + n.SD*(density(a)-density(b))/n.mass()
+}
+
+// Least implements Law.
+func (n Normal) Least() int {
+	if n.SD == 0 {
+		return max(1, int(math.Round(n.M)))
+	}
+	return n.Min
 }
 
 // mass is the share of the law between the bounds.
@@ -205,6 +221,14 @@ func (l LogNormal) Mean() float64 {
 	}
 	z := (math.Log(float64(l.Max)+0.5) - l.mu) / l.sigma
 	return l.M * cdf(z-l.sigma) / cdf(z)
+}
+
+// Least implements Law.
+func (l LogNormal) Least() int {
+	if l.sigma == 0 {
+		return max(1, int(math.Round(l.M)))
+	}
+	return 1
 }
 
 func (l LogNormal) mass() float64 {

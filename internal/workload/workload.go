@@ -24,7 +24,10 @@ type Config struct {
 	Phase string // bench.Warmup gives requests that the measured phase does not have
 	Seed  uint64
 	Maker Maker // makes prompts of a wanted length, for data sets that invent them
-	Chat  bool  // the endpoint takes messages
+
+	// What the endpoint takes, as far as it is known: requests that it cannot take are refused. Both false: not known yet.
+	Chat bool // messages, or a text that becomes one
+	Text bool // a text, or token ids
 }
 
 // stream returns the random numbers of a phase.

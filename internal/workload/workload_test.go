@@ -242,7 +242,7 @@ func TestText(t *testing.T) {
 
 func TestJSONL(t *testing.T) {
 	q := take(t, JSONL{}, Config{Spec: bench.Workload{OSL: "9", Path: file(t, `{"prompt":"a","output_tokens":3}
-{"messages":[{"role":"user","content":"b"},{"role":"assistant","content":[{"type":"text","text":"c"}]}],"extra_body":{"x":1},"id":5}
+{"messages":[{"role":"user","content":"b"},{"role":"assistant","content":[{"type":"text","text":"c"}]}],"extra_body":{"x":1}}
 {"input_ids":[1,2,3]}
 `)}}, 3)
 	if q[0].Prompt != "a" || q[0].OSL != 3 || len(q[1].Messages) != 2 || string(q[1].Extra) != `{"x":1}` || q[1].OSL != 9 || len(q[2].Tokens) != 3 || q[2].ISL != 3 {
@@ -252,16 +252,48 @@ func TestJSONL(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
-		{"{\"prompt\":\"a\"}\nnonsense\n", "line 2"},
+		{"{\"prompt\":\"a\"}\nnonsense\n", `.jsonl:2: the line is no JSON (`},
+		{"{\"prompt\":\"a\"}\n\n{\"prompt\":\"\"}\n", `.jsonl:3: the prompt is empty`},
+		{`[1]`, `the line is a list, not a JSON object`},
+		{`7`, `the line is 7, not a JSON object`},
+		{`{"prompt":"a"} {"prompt":"b"}`, `more than one JSON value`},
 		{`{"prompt":"a","messages":[{"role":"user","content":"b"}]}`, "exactly one of"},
 		{`{}`, "exactly one of"},
-		{`{"prompt":"a","output_tokens":0}`, "at least 1"},
-		{`{"prompt":"a","extra_body":[1]}`, "no object"},
+		{`{"prompt":null}`, "exactly one of"},
+		{`{"prompt":["a"]}`, "prompt is a list, not a string"},
+		{`{"messages":[]}`, "messages is empty"},
+		{`{"messages":"hi"}`, `messages is the string "hi", not a list`},
+		{`{"messages":["hi"]}`, `messages[0] is the string "hi", not an object`},
+		{`{"messages":[{"content":"a"}]}`, "messages[0] has no role"},
+		{`{"messages":[{"role":1,"content":"a"}]}`, "the role of messages[0] is 1, not a string"},
+		{`{"messages":[{"role":"user"}]}`, "messages[0] has no content"},
+		{`{"messages":[{"role":"user","content":{}}]}`, "the content of messages[0] is an object, not a string or a list of parts"},
+		{`{"messages":[{"role":"user","content":"a","tool_calls":[]}]}`, "the field tool_calls of messages[0] is not known"},
+		{`{"input_ids":[]}`, "input_ids is empty"},
+		{`{"input_ids":[1,2.5]}`, "input_ids[1] is 2.5, not a token id"},
+		{`{"input_ids":[1,-2]}`, "input_ids[1] is -2, no token id"},
+		{`{"input_ids":5}`, "input_ids is 5, not a list"},
+		{`{"prompt":"a","output_tokens":0}`, "output_tokens is 0, must be between 1 and"},
+		{`{"prompt":"a","output_tokens":"x"}`, `output_tokens is the string "x", not a whole number`},
+		{`{"prompt":"a","output_tokens":1e99}`, `output_tokens is 1e99, not a whole number`},
+		{`{"prompt":"a","output_len":5}`, "the field output_len is not known, did you mean output_tokens? (there are: prompt, messages"},
+		{`{"prompt":"a","extra_body":[1]}`, "extra_body is a list, not a JSON object"},
+		{`{"prompt":"a","extra_body":null}`, "extra_body is null, not a JSON object"},
+		{"{\"prompt\":\"a\"}\n{\"prompt\":\"\xff\xfe\"}", ".jsonl:2: not UTF-8"},
 		{"\n\n", "holds no request"},
+		{"", "holds no request"},
 	} {
 		_, err := JSONL{}.Open(Config{Spec: bench.Workload{Path: file(t, c.body), OSL: "1"}})
-		if err == nil || fault.CodeOf(err) != fault.Usage || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v", c.body, err)
+		if err == nil || fault.CodeOf(err) != fault.Usage || !strings.Contains(err.Error(), c.want) || fault.HintOf(err) == "" {
+			t.Errorf("%q: %v, hint %q", c.body, err, fault.HintOf(err))
+		}
+		if err != nil && (strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "workload.") || strings.Contains(err.Error(), "json:")) {
+			t.Errorf("%q: the message speaks of the program's inside: %v", c.body, err)
+		}
+	}
+	for _, body := range []string{"ok\nb\xe9b\n", "\xff\xfea\x00b\x00"} {
+		if _, err := (Lines{}).Open(Config{Spec: bench.Workload{Path: file(t, body), OSL: "1"}}); fault.CodeOf(err) != fault.Usage || !strings.Contains(err.Error(), "not UTF-8") {
+			t.Errorf("%q: %v", body, err)
 		}
 	}
 	for _, w := range []bench.Workload{
@@ -277,6 +309,47 @@ func TestBadFiles(t *testing.T) {
 	for _, w := range []bench.Workload{{ISL: "5", OSL: "5", Path: "x"}, {ISL: "5", OSL: "5", Prompt: "x"}, {ISL: "", OSL: "5"}, {ISL: "5"}, {ISL: "uniform:1,2", OSL: "5", RangeRatio: 0.5}} {
 		if _, err := (Random{}).Open(Config{Spec: w, Maker: text}); err == nil {
 			t.Errorf("%+v is taken", w)
+		}
+	}
+}
+
+// What the endpoint cannot take is refused by its line.
+func TestEndpointTakes(t *testing.T) {
+	ids, msgs, text := `{"input_ids":[1]}`, `{"messages":[{"role":"user","content":"a"}]}`, `{"prompt":"a"}`
+	for _, c := range []struct {
+		row        string
+		chat, text bool
+		want       string
+	}{{ids, true, false, "to the chat endpoint"}, {ids, false, true, ""}, {ids, false, false, ""}, {msgs, true, false, ""}, {msgs, false, true, "to the completions endpoint"},
+		{msgs, false, false, ""}, {text, true, false, ""}, {text, false, true, ""}} {
+		_, err := JSONL{}.Open(Config{Spec: bench.Workload{Path: file(t, text+"\n"+c.row), OSL: "1"}, Chat: c.chat, Text: c.text})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), ".jsonl:2:") || !strings.Contains(err.Error(), c.want) || !strings.Contains(fault.HintOf(err), "--endpoint")) {
+			t.Errorf("%s, chat %v, text %v: %v", c.row, c.chat, c.text, err)
+		}
+	}
+}
+
+// The mark that some editors put before a UTF-8 text is no part of it.
+func TestByteOrderMark(t *testing.T) {
+	q := take(t, Lines{}, Config{Spec: bench.Workload{Path: file(t, "\xef\xbb\xbfone\ntwo"), OSL: "7"}}, 1)
+	j := take(t, JSONL{}, Config{Spec: bench.Workload{Path: file(t, "\xef\xbb\xbf{\"prompt\":\"one\"}"), OSL: "7"}}, 1)
+	if q[0].Prompt != "one" || j[0].Prompt != "one" {
+		t.Errorf("%q %q", q[0].Prompt, j[0].Prompt)
+	}
+}
+
+// The least length is never undercut.
+func TestLeast(t *testing.T) {
+	for law, want := range map[string]int{"5": 5, "uniform:3,9": 3, "normal:50,10": 1, "normal:50,0": 50, "truncnormal:50,10,40,60": 40, "lognormal:50,20": 1, "lognormal:50,0": 50} {
+		l, err := ParseLaw(law)
+		if err != nil || l.Least() != want {
+			t.Errorf("%s: %v, %v", law, l, err)
+		}
+		r := rng.New(3, law)
+		for range 1000 {
+			if x := l.Draw(r); x < want {
+				t.Errorf("%s: %d is drawn", law, x)
+			}
 		}
 	}
 }
