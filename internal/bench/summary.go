@@ -64,6 +64,7 @@ type ClientReport struct {
 	Unstamped       int    `json:"unstamped_reads"`              // without a kernel stamp where one was wanted
 	ReadDelayP99    int64  `json:"read_delay_p99_ns"`            // from the kernel's stamp to the read
 	SchedDelayP99   int64  `json:"sched_delay_p99_ns,omitempty"` // how late a goroutine of this process woke up, by a probe during the run
+	Stalled         int64  `json:"stalled_ns,omitempty"`         // time of the measured phase in which the client's threads did not run although they were due to
 	ClockSteps      int    `json:"clock_steps"`                  // steps of the wall clock that were noticed
 	UnrepairedSteps int    `json:"unrepaired_clock_steps"`
 	RingDropped     int64  `json:"ring_dropped,omitempty"`    // packets that the ring lost
@@ -139,7 +140,8 @@ type Summary struct {
 	Limits   TimeLimits      `json:"time_limits"`
 	Flags    map[Flag]int    `json:"flags"`
 	Errors   []ErrorCount    `json:"errors,omitempty"`
-	Tail     []string        `json:"tail,omitempty"` // what the shape of the tail says
+	Others   int             `json:"other_errors,omitempty"` // failed requests that are in none of the groups of errors
+	Tail     []string        `json:"tail,omitempty"`         // what the shape of the tail says
 	Caveats  []Caveat        `json:"caveats"`
 	Verdict  Verdict         `json:"verdict"`
 }
@@ -487,7 +489,8 @@ type TimeLimits struct {
 	Grace   float64         `json:"grace_s"`           // for what is in flight at the end of a duration, or after an interrupt
 }
 
-// ErrorCount groups failures by outcome and words.
+// ErrorCount is a group of failures with one outcome and the same words. Words that hold a digit, such as ids, may differ in a group:
+// … stands for them.
 type ErrorCount struct {
 	Outcome Outcome `json:"outcome"`
 	Status  int     `json:"status,omitempty"`

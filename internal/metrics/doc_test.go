@@ -89,11 +89,11 @@ summary (ci_method).
 The verdict is void if a void caveat holds, doubtful if a warning does, else valid. A cell marks one number; a note only says
 something.
 
-| code | severity | what to do |
-|---|---|---|
+| code | severity | when | what to do |
+|---|---|---|---|
 `)
 	for _, r := range rules() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.code, r.severity, cell(r.remedy))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.code, r.severity, cell(r.when), cell(r.remedy))
 	}
 	return b.String()
 }

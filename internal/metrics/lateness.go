@@ -14,6 +14,9 @@ const (
 	latenessShare   = 0.05 // of the median TTFT
 )
 
+// stalledMost is the share of the window for which the client may not run.
+const stalledMost = 0.02
+
 // latenessLimit is the bound of the client's lateness in ms.
 func latenessLimit(s *bench.Summary) float64 {
 	p50, _ := s.Metrics.Dist("ttft_ms").P(50)
@@ -52,19 +55,22 @@ func findClientLimited(x *Context, s *bench.Summary, say func(metric, format str
 	if late, ok := quantileOf(x.latenesses(), 99).Get(); ok && late > limit {
 		switch l := x.Spec.Load; {
 		case l.Paced():
-			say("", "the client's lag p99 is %.3g ms, above %.3g ms", late, limit)
+			say("", "the client's lag p99 is %s ms, above %s ms", three(late), three(limit))
 		case l.InFlightLimit() > 0:
-			say("", "the client was late by %.3g ms at p99, above %.3g ms: so long a free place in flight waited for its request", late, limit)
+			say("", "the client was late by %s ms at p99, above %s ms: so long a free place in flight waited for its request", three(late), three(limit))
 		default:
-			say("", "the client was late by %.3g ms at p99, above %.3g ms: so long it took to send what was due at once", late, limit)
+			say("", "the client was late by %s ms at p99, above %s ms: so long it took to send what was due at once", three(late), three(limit))
 		}
 	}
 	c := s.Client
+	if w, ok := s.Window.Get(); ok && float64(c.Stalled)/1e9 > stalledMost*w {
+		say("", "the client did not run for %s s of the %s s window (stopped, or without a processor)", three(float64(c.Stalled)/1e9), three(w))
+	}
 	if c.Stamp != "wire" && float64(c.ReadDelayP99)/perMS > limit {
-		say("", "the client read its sockets %.3g ms late at p99, above %.3g ms", float64(c.ReadDelayP99)/perMS, limit)
+		say("", "the client read its sockets %s ms late at p99, above %s ms", three(float64(c.ReadDelayP99)/perMS), three(limit))
 	}
 	if c.Stamp == "user" && float64(c.SchedDelayP99)/perMS > limit {
-		say("", "the client got the processor %.3g ms late at p99, above %.3g ms: its stamps are those of its reads", float64(c.SchedDelayP99)/perMS, limit)
+		say("", "the client got the processor %s ms late at p99, above %s ms: its stamps are those of its reads", three(float64(c.SchedDelayP99)/perMS), three(limit))
 	}
 }
 

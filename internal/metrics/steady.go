@@ -154,8 +154,8 @@ func (x *Context) plateau() plateau {
 	case !p.full:
 		p.note = fmt.Sprintf("never %d of %d places were taken", want, x.places())
 	case float64(fullFor) < plateauShare*float64(all):
-		p.note = fmt.Sprintf("%d of %d places were taken for %.3g %% of the time only, and %.3g on average",
-			want, x.places(), 100*float64(fullFor)/float64(all), float64(p.taken)/float64(all))
+		p.note = fmt.Sprintf("%d of %d places were taken for %s %% of the time only, and %s on average",
+			want, x.places(), three(100*float64(fullFor)/float64(all)), three(float64(p.taken)/float64(all)))
 	}
 	return p
 }
@@ -193,7 +193,7 @@ func (x *Context) lack(s *bench.Steady) (lack, string) {
 		return lackRequests, s.Note
 	}
 	if late, yes := x.clientLeftPlaces(p); yes {
-		return lackClient, fmt.Sprintf("%s; the client took %.3g ms on average to fill a free one", s.Note, late)
+		return lackClient, fmt.Sprintf("%s; the client took %s ms on average to fill a free one", s.Note, three(late))
 	}
 	return lackOther, s.Note
 }
