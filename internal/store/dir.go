@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -100,7 +101,7 @@ func (d *Dir) WriteManifest(m *bench.Manifest) error {
 	return d.writeJSON(ManifestFile, m)
 }
 
-// Manifest reads the manifest.
+// Manifest reads the manifest. One of which no result can be made is an error that says what lacks.
 func (d *Dir) Manifest() (*bench.Manifest, error) {
 	var m bench.Manifest
 	if err := d.readJSON(ManifestFile, &m); err != nil {
@@ -109,7 +110,13 @@ func (d *Dir) Manifest() (*bench.Manifest, error) {
 	if err := checkSchema(ManifestFile, m.Schema, bench.ManifestSchema); err != nil {
 		return nil, err
 	}
-	return &m, checkSchema(ManifestFile, m.Journal, bench.JournalSchema)
+	if err := checkSchema(ManifestFile, m.Journal, bench.JournalSchema); err != nil {
+		return nil, err
+	}
+	if err := checkManifest(&m); err != nil {
+		return nil, fault.Wrap(fault.Usage, err, d.file(ManifestFile)+" is damaged", "")
+	}
+	return &m, nil
 }
 
 // WriteSummary writes the summary, replacing an earlier one in one step.
@@ -190,7 +197,14 @@ func checkSchema(file, have, present string) error {
 	return nil
 }
 
-// diskFault says that a file could not be written.
+// diskFault says that a file could not be written, and what may help.
 func diskFault(err error, name string) error {
-	return fault.Wrap(fault.Internal, err, "write "+name, "is the disk full? What was measured before is kept")
+	hint := "what was measured before is kept"
+	switch {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		hint = "the disk is full: " + hint
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+		hint = "the run directory may not be written to: its files are as they were"
+	}
+	return fault.Wrap(fault.Internal, err, "write "+name, hint)
 }

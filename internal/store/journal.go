@@ -146,15 +146,16 @@ func (j *Journal) fault(err error) {
 }
 
 // Records reads the journal of a run directory. A last line that is torn, as a killed process leaves it, is left out; any other
-// line that cannot be read ends the sequence with an error that names it.
+// line that cannot be read, says what cannot be, or tells of a request once more ends the sequence with an error that names it.
 func (d *Dir) Records() iter.Seq2[bench.Record, error] {
 	return func(yield func(bench.Record, error) bool) {
 		f, err := os.Open(d.file(JournalFile))
-		if errors.Is(err, fs.ErrNotExist) {
-			return // killed before the first record
-		}
 		if err != nil {
-			yield(bench.Record{}, fault.Wrap(fault.Usage, err, "journal", ""))
+			hint := ""
+			if errors.Is(err, fs.ErrNotExist) { // a run creates it before its first request
+				hint = "nothing can be computed without the journal; a summary.json that is there is left as it is"
+			}
+			yield(bench.Record{}, fault.Wrap(fault.Usage, err, "journal", hint))
 			return
 		}
 		defer f.Close()
@@ -174,6 +175,7 @@ func (d *Dir) Records() iter.Seq2[bench.Record, error] {
 func readRecords(in io.Reader) iter.Seq2[bench.Record, error] {
 	return func(yield func(bench.Record, error) bool) {
 		r := bufio.NewReaderSize(in, 1<<20)
+		seen := map[int]int{} // the line of each request
 		for n := 1; ; n++ {
 			line, whole, err := journalLine(r)
 			if err != nil {
@@ -194,6 +196,15 @@ func readRecords(in io.Reader) iter.Seq2[bench.Record, error] {
 				yield(rec, fmt.Errorf("line %d: %w", n, err))
 				return
 			}
+			err = checkRecord(&rec)
+			if before := seen[rec.ID]; err == nil && before > 0 {
+				err = fmt.Errorf("request %d is told of in line %d already: was the journal copied behind itself?", rec.ID, before)
+			}
+			if err != nil {
+				yield(bench.Record{}, fmt.Errorf("line %d: %w", n, err))
+				return
+			}
+			seen[rec.ID] = n
 			if !yield(rec, nil) {
 				return
 			}

@@ -21,6 +21,7 @@ type parquetRow struct {
 	Outcome      string   `parquet:"outcome,dict"`
 	Status       int64    `parquet:"status"`
 	Error        string   `parquet:"error,dict"`
+	RetryAfter   float64  `parquet:"retry_after_s"`
 	Flags        []string `parquet:"flags,list"`
 	Due          *int64   `parquet:"due_ns,optional"`
 	Slot         *int64   `parquet:"slot_ns,optional"`
@@ -34,6 +35,7 @@ type parquetRow struct {
 	End          *int64   `parquet:"end_ns,optional"`
 	Events       []int64  `parquet:"event_ns,list"`
 	EventTokens  []int64  `parquet:"event_tokens,list"`
+	EventChoice  []int64  `parquet:"event_choice,list"`
 	ISL          *int64   `parquet:"isl,optional"`
 	ISLAsked     int64    `parquet:"isl_asked"`
 	ISLSource    string   `parquet:"isl_source,dict"`
@@ -43,11 +45,19 @@ type parquetRow struct {
 	Cached       *int64   `parquet:"cached_tokens,optional"`
 	Reasoning    *int64   `parquet:"reasoning_tokens,optional"`
 	Finish       string   `parquet:"finish,dict"`
+	Choices      int64    `parquet:"choices"`
+	OutEvents    int64    `parquet:"n_events"`
+	Merged       int64    `parquet:"merged_events"`
 	Reused       bool     `parquet:"connection_reused"`
 	Connect      *int64   `parquet:"connect_ns,optional"`
 	TLS          *int64   `parquet:"tls_ns,optional"`
 	Bytes        int64    `parquet:"bytes"`
 	Stamp        string   `parquet:"stamp,dict"`
+
+	Server    map[string]float64 `parquet:"server"`
+	Text      string             `parquet:"text"`
+	Thinking  string             `parquet:"reasoning_text"`
+	ToolCalls string             `parquet:"tool_calls"` // as JSON
 }
 
 // rowGroup bounds what is held in memory while writing.
@@ -72,13 +82,15 @@ func (d *Dir) WriteParquet(records iter.Seq2[bench.Record, error]) error {
 func rowOf(r *bench.Record) parquetRow {
 	row := parquetRow{
 		ID: int64(r.ID), Phase: r.Phase, Target: int64(r.Target), Conversation: int64(r.Conversation), Turn: int64(r.Turn),
-		Outcome: string(r.Outcome), Status: int64(r.Status), Error: r.Error,
+		Outcome: string(r.Outcome), Status: int64(r.Status), Error: r.Error, RetryAfter: r.RetryAfter,
 		Due: ns(r.Due), Slot: ns(r.Slot), Sent: ns(r.Sent), Handed: ns(r.Handed), Headers: ns(r.Headers), First: ns(r.First), Second: ns(r.Second),
 		FirstAnswer: ns(r.FirstAnswer), Last: ns(r.Last), End: ns(r.End),
 		ISL: count(r.ISL), ISLAsked: int64(r.ISLAsked), ISLSource: string(r.ISLSource),
 		OSL: count(r.OSL), OSLAsked: int64(r.OSLAsked), OSLSource: string(r.OSLSource),
 		Cached: count(r.Cached), Reasoning: count(r.Reasoning), Finish: string(r.Finish),
 		Reused: r.Reused, Connect: ns(r.Connect), TLS: ns(r.TLS), Bytes: int64(r.Bytes), Stamp: string(r.Stamp),
+		Choices: int64(r.Choices), OutEvents: int64(r.OutEvents), Merged: int64(r.Merged),
+		Server: r.Server, Text: r.Text, Thinking: r.Thinking, ToolCalls: string(r.ToolCalls),
 	}
 	for _, f := range r.Flags {
 		row.Flags = append(row.Flags, string(f))
@@ -88,6 +100,9 @@ func rowOf(r *bench.Record) parquetRow {
 	}
 	for _, n := range r.EventTokens {
 		row.EventTokens = append(row.EventTokens, int64(n))
+	}
+	for _, n := range r.EventChoice {
+		row.EventChoice = append(row.EventChoice, int64(n))
 	}
 	return row
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,6 +89,7 @@ func TestTornJournal(t *testing.T) {
 	d := create(t)
 	path := filepath.Join(d.Path, JournalFile)
 	line, _ := json.Marshal(record(1))
+	other, _ := json.Marshal(record(2))
 	for _, c := range []struct {
 		body string
 		n    int
@@ -98,7 +100,8 @@ func TestTornJournal(t *testing.T) {
 		{string(line) + "\n" + string(line), 1, ""}, // whole, but its line end never came: perhaps torn inside a number
 		{string(line) + "\n" + string(line[:20]) + "\n", 1, ""},
 		{string(line) + "\n{\"id\":\n" + string(line) + "\n", 1, "line 2"},
-		{string(line) + "\n\n" + string(line) + "\n", 2, ""},
+		{string(line) + "\n\n" + string(other) + "\n", 2, ""},
+		{string(line) + "\n" + string(other) + "\n" + string(line) + "\n", 2, "line 3: request 1 is told of in line 1 already"},
 	} {
 		os.WriteFile(path, []byte(c.body), 0o600)
 		got, err := readAll(t, d)
@@ -107,8 +110,8 @@ func TestTornJournal(t *testing.T) {
 		}
 	}
 	os.Remove(path)
-	if got, err := readAll(t, d); len(got) != 0 || err != nil {
-		t.Error("no journal yet:", got, err)
+	if got, err := readAll(t, d); len(got) != 0 || fault.CodeOf(err) != fault.Usage || !strings.Contains(fault.HintOf(err), "summary.json") {
+		t.Error("no journal:", got, err)
 	}
 }
 
@@ -204,7 +207,8 @@ func TestCreateRefusesExisting(t *testing.T) {
 
 func TestManifestAndSchemas(t *testing.T) {
 	d := create(t)
-	m := &bench.Manifest{Schema: bench.ManifestSchema, Journal: bench.JournalSchema, Spec: bench.Spec{Seed: 1 << 63}, Caveats: []bench.Caveat{}}
+	m := manifest()
+	m.Spec.Seed = 1 << 63
 	if err := d.WriteManifest(m); err != nil {
 		t.Fatal(err)
 	}
@@ -253,11 +257,47 @@ func TestSummaryRoundTrip(t *testing.T) {
 	})
 }
 
+// full is a record in which every field is set.
+func full(i int) bench.Record {
+	d := func(n int) opt.Of[time.Duration] { return opt.Some(time.Duration(i + n)) }
+	return bench.Record{ID: i, Phase: bench.Measure, Target: 1, Conversation: 2, Turn: 3, Outcome: bench.OK, Status: 200, Error: "none <&>", RetryAfter: 1.5,
+		Flags: []bench.Flag{bench.Clumped}, Due: d(1), Slot: d(2), Sent: d(3), Handed: d(4), Headers: d(5), First: d(6), Second: d(7), FirstAnswer: d(8), Last: d(9), End: d(10),
+		Events: []time.Duration{1, 2}, EventTokens: []int{3, 4}, EventChoice: []int{0, 1}, ISL: opt.Some(5), ISLAsked: 6, ISLSource: bench.FromIDs, OSL: opt.Some(7), OSLAsked: 8,
+		OSLSource: bench.FromUsage, Cached: opt.Some(9), Reasoning: opt.Some(10), Finish: bench.FinishStop, Choices: 2, OutEvents: 11, Merged: 12, Reused: true, Connect: d(13), TLS: d(14),
+		Bytes: 15, Stamp: wire.StampWire, Server: map[string]float64{"server_prefill_ms": 1.25, "a": 2}, Text: "text", Thinking: "thought", ToolCalls: json.RawMessage(`[{"name":"f"}]`)}
+}
+
+// The Parquet file has a column for each field of a record, under the name that the journal gives it, and no field is left out of it.
+func TestParquetHasAllFields(t *testing.T) {
+	columns := map[string]bool{}
+	row := reflect.TypeFor[parquetRow]()
+	for i := range row.NumField() {
+		name, _, _ := strings.Cut(row.Field(i).Tag.Get("parquet"), ",")
+		columns[name] = true
+	}
+	r := full(1)
+	kind, have, value := reflect.TypeFor[bench.Record](), reflect.ValueOf(r), reflect.ValueOf(rowOf(&r))
+	for i := range kind.NumField() {
+		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+		if !columns[name] {
+			t.Errorf("no column %s", name)
+		}
+		if have.Field(i).IsZero() {
+			t.Errorf("the record of this test does not set %s", name)
+		}
+	}
+	for i := range row.NumField() {
+		if value.Field(i).IsZero() {
+			t.Errorf("%s is not filled in", row.Field(i).Name)
+		}
+	}
+}
+
 func TestParquet(t *testing.T) {
 	d := create(t)
 	seq := func(yield func(bench.Record, error) bool) {
 		for i := range 2500 {
-			if !yield(record(i), nil) {
+			if !yield(full(i), nil) {
 				return
 			}
 		}
@@ -269,7 +309,7 @@ func TestParquet(t *testing.T) {
 	if err != nil || len(rows) != 2500 {
 		t.Fatal(len(rows), err)
 	}
-	want := record(1234)
+	want := full(1234)
 	if diff := cmp.Diff(rowOf(&want), rows[1234], cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
