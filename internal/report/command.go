@@ -10,7 +10,7 @@ func (b *builder) command(m *Model) {
 	var words []string
 	seeded := b.man.Spec.SeedGiven
 	for _, a := range b.man.Command {
-		words = append(words, shellQuote(clean(a)))
+		words = append(words, ShellQuote(clean(a)))
 	}
 	m.Command = strings.Join(words, " ")
 	if m.Command != "" && !seeded {
@@ -18,8 +18,8 @@ func (b *builder) command(m *Model) {
 	}
 }
 
-// shellQuote quotes an argument for a POSIX shell, when it has to be.
-func shellQuote(s string) string {
+// ShellQuote quotes an argument for a POSIX shell, when it has to be.
+func ShellQuote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
 	}
