@@ -142,6 +142,10 @@ type Client struct {
 	ConnectTimeout time.Duration `json:"connect_timeout_ns"`
 	Connection     string        `json:"connection"` // reuse or new
 	HTTP           string        `json:"http"`       // 1.1 or 2
+	Stamps         string        `json:"stamps"`     // the best grade to use: auto, wire, socket or user
+	Engines        int           `json:"engines"`    // engine threads; 0 = by the load
+	Proxy          string        `json:"proxy,omitempty"`
+	Isolate        bool          `json:"isolate,omitempty"` // the engine is a process of its own
 }
 
 // Keep is what is stored beyond the journal's numbers.

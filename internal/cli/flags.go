@@ -52,6 +52,9 @@ type runFlags struct {
 	percentiles                    string
 	events, connection, http       string
 	waitReady                      duration
+	stamps, proxy                  string
+	engines                        int
+	isolate                        bool
 }
 
 // Defaults of a run.
@@ -63,6 +66,7 @@ const (
 	defaultTimeout     = 10 * time.Minute
 	defaultConnect     = 10 * time.Second
 	defaultGrace       = 30 * time.Second
+	mostEngines        = 64
 )
 
 // register adds the flags to a command. (vLLM) marks those that mean the same in vLLM's bench.
@@ -122,6 +126,9 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.events, "events", "full", "full or none: none leaves the times of the events out of the journal; ITL and the peak rate are then not defined")
 	set.StringVar(&f.connection, "connection", "reuse", "reuse connections, or open a new one for each request")
 	set.StringVar(&f.http, "http", "1.1", "HTTP version: 1.1 or 2")
+	set.StringVar(&f.stamps, "stamps", "auto", "where times come from: wire (packets, needs CAP_NET_RAW), socket (kernel stamps of reads), user (the reads themselves), or auto: the best there is")
+	set.IntVar(&f.engines, "engines", 0, "threads that send and stamp; 0 = as many as the load asks for")
+	set.StringVar(&f.proxy, "proxy", "", "HTTP proxy on the way to the server, such as http://proxy:3128; what the environment names (HTTP_PROXY) is not used")
 	set.Var(&f.waitReady, "wait-ready", "wait up to so long for the server to come up")
 }
 
@@ -221,18 +228,23 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 	for _, x := range []struct {
 		flag, value string
 		words       []string
-	}{{"events", f.events, []string{"full", "none"}}, {"connection", f.connection, []string{"reuse", "new"}}, {"http", f.http, []string{"1.1", "2"}}} {
+	}{{"events", f.events, []string{"full", "none"}}, {"connection", f.connection, []string{"reuse", "new"}}, {"http", f.http, []string{"1.1", "2"}},
+		{"stamps", f.stamps, []string{"auto", "wire", "socket", "user"}}} {
 		if !slices.Contains(x.words, x.value) {
 			return none, fault.New(fault.Usage, fmt.Sprintf("--%s is %q%s", x.flag, x.value, catalog.DidYouMean(x.value, x.words)), "it is one of: "+strings.Join(x.words, ", "))
 		}
+	}
+	if f.engines < 0 || f.engines > mostEngines {
+		return none, fault.Usagef("one thread serves 100,000 events/s", "--engines must be between 0 and %d, not %d", mostEngines, f.engines)
 	}
 	if !(f.maxErrorRate >= 0 && f.maxErrorRate <= 1) {
 		return none, fault.Usagef("it is a share between 0 and 1", "--max-error-rate is %v", f.maxErrorRate)
 	}
 	s := bench.Spec{Label: f.label, Metadata: metadata, Seed: f.seed, SeedGiven: f.given("seed"), Target: target, Workload: work, Sampling: sampling,
 		Phases: phases, SLO: slo, Percentiles: percentiles, MaxErrorRate: f.maxErrorRate,
-		Client: bench.Client{Timeout: time.Duration(f.timeout), ConnectTimeout: time.Duration(f.connectTimeout), Connection: f.connection, HTTP: f.http},
-		Keep:   bench.Keep{Events: f.events == "full", Text: f.keepText, Transcripts: f.keepTranscripts}}
+		Client: bench.Client{Timeout: time.Duration(f.timeout), ConnectTimeout: time.Duration(f.connectTimeout), Connection: f.connection, HTTP: f.http,
+			Stamps: f.stamps, Engines: f.engines, Proxy: f.proxy, Isolate: f.isolate},
+		Keep: bench.Keep{Events: f.events == "full", Text: f.keepText, Transcripts: f.keepTranscripts}}
 	if !s.SeedGiven {
 		s.Seed = drawSeed()
 	}

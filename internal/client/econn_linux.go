@@ -117,7 +117,7 @@ func (l *loop) openSocket(c *econn) error {
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAliveSeconds)
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveProbes)
 	}
-	if a.family == unix.AF_UNIX || unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1) != nil {
+	if !l.stamped(a) || unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1) != nil {
 		l.count.stampless.Store(true)
 	}
 	if _, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), a.pointer(), a.size()); errno != 0 && errno != unix.EINPROGRESS {
@@ -126,6 +126,9 @@ func (l *loop) openSocket(c *econn) error {
 	return unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Fd: c.number, Pad: c.gen,
 		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET})
 }
+
+// stamped tells whether the kernel is to stamp what comes from an address.
+func (l *loop) stamped(a *sockaddr) bool { return a.family != unix.AF_UNIX && l.o.Stamps != wire.StampUser }
 
 // dialFailed ends a connection that could not be opened, and its job.
 func (l *loop) dialFailed(c *econn, kind wire.Fail, cause string) {
@@ -160,7 +163,7 @@ func (l *loop) connected(c *econn) {
 	switch {
 	case l.ringed:
 		l.follow(c)
-	case c.addr.family != unix.AF_UNIX:
+	case l.stamped(c.addr):
 		unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, transmitStamps)
 	}
 	if x := c.x; x != nil {
@@ -240,7 +243,7 @@ func (l *loop) begin(c *econn, x *xfer) {
 	}
 	c.http.Reset()
 	x.tr.Stamp = wire.StampSocket
-	if c.addr.family == unix.AF_UNIX {
+	if !l.stamped(c.addr) {
 		x.tr.Stamp = wire.StampUser
 	}
 	if t := l.o.Timeout; t > 0 {
@@ -350,7 +353,13 @@ func (l *loop) date(c *econn) time.Duration {
 	case c.pipe != nil:
 		notBefore = max(notBefore, time.Duration(c.pipe.sent.Load()))
 	}
-	c.last, l.now, l.wall = l.count.date(l.clock, parseStamp(l.ctl[:l.hdr.Controllen]), notBefore)
+	if l.stamped(c.addr) {
+		c.last, l.now, l.wall = l.count.date(l.clock, parseStamp(l.ctl[:l.hdr.Controllen]), notBefore)
+		return c.last
+	}
+	l.count.reads.Add(1)
+	l.now, l.wall = l.clock.pair()
+	c.last = l.now
 	return c.last
 }
 
@@ -431,7 +440,6 @@ func (l *loop) broke(c *econn, errno syscall.Errno) {
 // raisePriority lets the calling thread, which must be locked, go before others where this process may: it is short of time for
 // some microseconds and idle for the rest. What it starts does not inherit that.
 func raisePriority() {
-	const resetOnFork = 0x40000000
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: 5}
 	if unix.SchedSetAttr(0, &attr, 0) != nil {
 		unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread alone

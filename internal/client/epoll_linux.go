@@ -49,7 +49,10 @@ func NewEpoll(o Options) (*Epoll, error) {
 			return nil, err
 		}
 	}
-	e := &Epoll{o: o, guard: openStampGuard()}
+	e := &Epoll{o: o}
+	if o.Stamps != wire.StampUser {
+		e.guard = openStampGuard()
+	}
 	e.settled = sync.NewCond(&e.mu)
 	n := max(1, o.Threads)
 	if o.Cap > 0 {

@@ -103,7 +103,7 @@ func (l *loop) dialPipe(p *pipe) {
 
 // opened takes the end of the connect, on the thread.
 func (p *pipe) opened(c *econn, fail failure) {
-	p.fd, p.kern = c.fd, p.addr.family != unix.AF_UNIX
+	p.fd, p.kern = c.fd, p.l.stamped(&p.addr)
 	if fail.kind != "" {
 		p.conn = nil
 	}

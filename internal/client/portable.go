@@ -61,7 +61,7 @@ func newPortable(o Options, threaded bool) *Portable {
 	}
 	p.finished = sync.NewCond(&p.mu)
 	p.sleep = newSleeper(p.clock, o.Spin)
-	if o.Dial == nil {
+	if o.Dial == nil && o.Stamps != wire.StampUser {
 		p.guard = openStampGuard()
 	}
 	if o.Cap > 0 {
@@ -324,7 +324,7 @@ func (p *Portable) open(ctx context.Context, t Target) (dated, failure) {
 	}
 	p.counts.connections.Add(1)
 	var in dated = &undated{Conn: nc, clock: p.clock, n: &p.counts}
-	if p.o.Dial == nil {
+	if p.o.Dial == nil && p.o.Stamps != wire.StampUser {
 		in = withStamps(nc, p.clock, &p.counts)
 	}
 	if !in.stamped() {

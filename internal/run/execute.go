@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/prony-bench/prony/internal/metrics"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/store"
+	"github.com/prony-bench/prony/internal/wire"
 )
 
 // Control lets a person end a run.
@@ -163,12 +165,34 @@ func (p *Plan) newEngine(epoch time.Time, sink client.Sink) client.Engine {
 	c := p.Spec.Client
 	o := client.Options{Epoch: epoch, Targets: p.Targets, Sink: sink, Timeout: c.Timeout, ConnectTimeout: c.ConnectTimeout,
 		FreshEach: c.Connection == "new", HTTP2: c.HTTP == "2", TLS: p.deps.TLS, Spin: p.deps.Spin, Dial: p.deps.Dial,
-		UserAgent: "prony/" + p.deps.Version}
+		UserAgent: "prony/" + p.deps.Version, Threads: c.Engines}
+	if c.Stamps != "auto" {
+		o.Stamps = wire.Stamp(c.Stamps)
+	}
 	for _, ph := range p.Spec.Phases { // all phases have one load
 		o.Cap = ph.Load.InFlightLimit()
 		o.Spare = spare(ph.Load, o.FreshEach)
+		if o.Threads == 0 {
+			o.Threads = threads(ph.Load)
+		}
 	}
 	return client.New(o)
+}
+
+// One engine thread serves this many streams, as fast as engines decode (100 events/s each), or this many requests/s that last some
+// seconds.
+const (
+	streamsAThread = 1000
+	rateAThread    = 500
+)
+
+// threads is the number of engine threads for a load: no more than half of the processors, since server, deliverer and folding need some.
+func threads(l bench.Load) int {
+	n := (l.InFlightLimit() + streamsAThread - 1) / streamsAThread
+	if l.Paced() {
+		n = max(n, int(math.Ceil(l.Rate/rateAThread)))
+	}
+	return max(1, min(n, runtime.NumCPU()/2))
 }
 
 // spareTime is how much of an open loop's arrivals should find a connection open: a new one takes about as long.
