@@ -54,26 +54,59 @@ const (
 
 // ClientReport is what the client says about itself.
 type ClientReport struct {
-	Engine          string `json:"engine,omitempty"`        // portable or epoll
-	Stamp           string `json:"stamp,omitempty"`         // grade in use
-	Threads         int    `json:"threads,omitempty"`       // of the epoll engine
-	Connections     int    `json:"connections"`             // opened
-	ReadsHeldUp     int    `json:"reads_held_up,omitempty"` // times that reading stopped for 1 ms, since too much lay unfolded
-	StaleRetries    int    `json:"stale_retries"`           // calls sent again because a reused connection was closed
-	Reads           int    `json:"reads"`
-	Unstamped       int    `json:"unstamped_reads"`              // without a kernel stamp where one was wanted
-	ReadDelayP99    int64  `json:"read_delay_p99_ns"`            // from the kernel's stamp to the read
-	SchedDelayP99   int64  `json:"sched_delay_p99_ns,omitempty"` // how late a goroutine of this process woke up, by a probe during the run
-	Stalled         int64  `json:"stalled_ns,omitempty"`         // time of the measured phase in which the client's threads did not run although they were due to
-	ClockSteps      int    `json:"clock_steps"`                  // steps of the wall clock that were noticed
-	UnrepairedSteps int    `json:"unrepaired_clock_steps"`
-	RingDropped     int64  `json:"ring_dropped,omitempty"`    // packets that the ring lost
-	RingTrouble     string `json:"ring_trouble,omitempty"`    // why the capture ended before the run
-	WireExchanges   int    `json:"wire_exchanges,omitempty"`  // exchanges whose moments are all those of packets
-	OtherExchanges  int    `json:"other_exchanges,omitempty"` // and those with others among them
-	NoWire          string `json:"no_wire,omitempty"`         // why no packets were captured
-	JournalBehind   bool   `json:"journal_behind"`            // the sender had to wait for storage
-	FileLimit       uint64 `json:"file_limit,omitempty"`
+	Engine          string          `json:"engine,omitempty"`        // portable or epoll
+	Stamp           string          `json:"stamp,omitempty"`         // grade in use
+	Threads         int             `json:"threads,omitempty"`       // of the epoll engine
+	Connections     int             `json:"connections"`             // opened
+	ReadsHeldUp     int             `json:"reads_held_up,omitempty"` // times that reading stopped for 1 ms, since too much lay unfolded
+	StaleRetries    int             `json:"stale_retries"`           // calls sent again because a reused connection was closed
+	Reads           int             `json:"reads"`
+	Unstamped       int             `json:"unstamped_reads"`              // without a kernel stamp where one was wanted
+	ReadDelayP99    int64           `json:"read_delay_p99_ns"`            // from the kernel's stamp to the read
+	SchedDelayP99   int64           `json:"sched_delay_p99_ns,omitempty"` // from when a thread of the client wanted to run until it did
+	Stalls          []Span          `json:"stalls,omitempty"`             // when a thread of the client did not run although it had work, the first 1,000
+	Stalled         int64           `json:"stalled_ns,omitempty"`         // how much of that lies in the window; of the summary alone
+	MergedShare     opt.Of[float64] `json:"merged_read_share"`            // of the output events, those that shared a read with another of their response; of the summary alone
+	ClockSteps      int             `json:"clock_steps"`                  // steps of the wall clock that were noticed
+	UnrepairedSteps int             `json:"unrepaired_clock_steps"`
+	RingDropped     int64           `json:"ring_dropped,omitempty"`    // packets that the ring lost
+	RingTrouble     string          `json:"ring_trouble,omitempty"`    // why the capture ended before the run
+	WireExchanges   int             `json:"wire_exchanges,omitempty"`  // exchanges whose moments are all those of packets
+	OtherExchanges  int             `json:"other_exchanges,omitempty"` // and those with others among them
+	NoWire          string          `json:"no_wire,omitempty"`         // why no packets were captured
+	JournalBehind   bool            `json:"journal_behind"`            // the sender had to wait for storage
+	FileLimit       uint64          `json:"file_limit,omitempty"`
+	Test            *StampTest      `json:"stamp_test,omitempty"` // of the grades, before the run
+	Toll            Toll            `json:"toll"`
+}
+
+// StampTest compares the grades of the stamps on a connection of this process with itself.
+type StampTest struct {
+	Events int `json:"events"` // that were sent
+	Dated  int `json:"dated"`  // that a packet dated, of those
+	// Medians and 99th percentiles of how much later one grade is than the one before, in ns; null where one of the two is missing.
+	SocketAfterWire50 opt.Of[int64] `json:"socket_after_wire_p50_ns"`
+	SocketAfterWire99 opt.Of[int64] `json:"socket_after_wire_p99_ns"`
+	UserAfterSocket50 opt.Of[int64] `json:"user_after_socket_p50_ns"`
+	UserAfterSocket99 opt.Of[int64] `json:"user_after_socket_p99_ns"`
+	Trouble           string        `json:"trouble,omitempty"` // why wire stamps are not to be used
+}
+
+// Toll is what a run took of the machine, and the machine of the run.
+type Toll struct {
+	User       time.Duration   `json:"cpu_user_ns"`   // of this process
+	System     time.Duration   `json:"cpu_system_ns"` // of this process
+	PeakMemory uint64          `json:"peak_memory_bytes,omitempty"`
+	GCs        int             `json:"gcs"`
+	GCPauses   time.Duration   `json:"gc_pauses_ns"`        // in sum, the upper bounds of the buckets of the runtime
+	LongestGC  time.Duration   `json:"longest_gc_pause_ns"` // the upper bound of its bucket
+	Steal      opt.Of[float64] `json:"steal_share"`         // of the processors' time, taken by the host of this virtual machine; null where the system does not tell
+}
+
+// Span is a stretch of time, in offsets from the epoch.
+type Span struct {
+	From time.Duration `json:"from_ns"`
+	To   time.Duration `json:"to_ns"`
 }
 
 // Sheet is the environment sheet: what could be found out about host, GPU and engine.

@@ -91,6 +91,10 @@ type Options struct {
 
 	Threads int        // engine threads; 0 = 1
 	Stamps  wire.Stamp // best grade to use; "" = the best there is
+	NoWire  string     // why wire stamps are not to be used after all; "" = they are
+
+	// compare, if any, gets the marks of the reads of a piece and those of its packets.
+	compare func(reads, packets []wire.Mark)
 
 	MaxBody  int // bound of one response in bytes; 0 = 1 GiB
 	PartSize int // hand over a Part past so many bytes; 0 = 16 KiB

@@ -30,7 +30,9 @@ type dated interface {
 // counts are what a client counts. They may be written from any goroutine.
 type counts struct {
 	connections, stale, reads, unstamped, waits atomic.Int64
-	delays                                      delays
+	delays                                      delays // from a kernel stamp to the read
+	sched                                       delays // from when a thread wanted to run until it did
+	stalls                                      stalls
 	stampless                                   atomic.Bool // some connection had no kernel stamps
 }
 
@@ -43,7 +45,7 @@ func (n *counts) report(c *clock) bench.ClientReport {
 	steps, unrepaired := c.counts()
 	return bench.ClientReport{Stamp: string(stamp), Connections: int(n.connections.Load()), StaleRetries: int(n.stale.Load()),
 		Reads: int(n.reads.Load()), Unstamped: int(n.unstamped.Load()), ReadsHeldUp: int(n.waits.Load()),
-		ReadDelayP99: int64(n.delays.quantile(0.99)), ClockSteps: steps, UnrepairedSteps: unrepaired}
+		ReadDelayP99: int64(n.delays.quantile(0.99)), SchedDelayP99: int64(n.sched.quantile(0.99)), Stalls: n.stalls.merged(), ClockSteps: steps, UnrepairedSteps: unrepaired}
 }
 
 // undated dates bytes by the return of the read.

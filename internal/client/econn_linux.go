@@ -128,7 +128,9 @@ func (l *loop) openSocket(c *econn) error {
 }
 
 // stamped tells whether the kernel is to stamp what comes from an address.
-func (l *loop) stamped(a *sockaddr) bool { return a.family != unix.AF_UNIX && l.o.Stamps != wire.StampUser }
+func (l *loop) stamped(a *sockaddr) bool {
+	return a.family != unix.AF_UNIX && l.o.Stamps != wire.StampUser
+}
 
 // dialFailed ends a connection that could not be opened, and its job.
 func (l *loop) dialFailed(c *econn, kind wire.Fail, cause string) {

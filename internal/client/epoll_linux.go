@@ -83,7 +83,7 @@ func NewEpoll(o Options) (*Epoll, error) {
 		e.guard.close()
 		return nil, err
 	}
-	e.deliverer = d
+	e.deliverer, d.compare = d, o.compare
 	moreProcs(n)
 	for _, l := range e.loops {
 		go l.run()
@@ -96,6 +96,9 @@ func NewEpoll(o Options) (*Epoll, error) {
 func (e *Epoll) openRing() (*ring, error) {
 	if s := e.o.Stamps; s != "" && s != wire.StampWire {
 		return nil, fmt.Errorf("the stamps asked for are %s", s)
+	}
+	if e.o.NoWire != "" {
+		return nil, errors.New(e.o.NoWire)
 	}
 	return openRing(e.o.Targets, newClock(e.o.Epoch))
 }

@@ -34,6 +34,8 @@ type loop struct {
 	slots    *slots        // nil without a cap
 	next     time.Duration // when the first job of the queue may go out; never without one or without a slot
 	busy     int           // jobs under way
+	came     time.Duration // when the thread was last about to wait
+	working  bool          // there was work when the thread was last about to wait
 	stopping bool
 
 	conns   []*econn // by number; nil = free
@@ -151,6 +153,8 @@ func (l *loop) run() {
 			return
 		}
 		l.holdBack()
+		l.came = l.count.stalls.came(l.came, l.now, l.working)
+		l.working = l.busy > 0 || l.hand == nil && len(l.conns) > len(l.vacant)
 		n := l.wait()
 		for k := range n {
 			ev := &l.evs[k]
@@ -181,13 +185,20 @@ func (l *loop) wait() int {
 	n := l.poll(0)
 	if n == 0 {
 		wait := min(longestWait, l.nextDeadline()-l.now+time.Microsecond)
+		if l.working {
+			wait = min(wait, beat)
+		}
 		if l.next != never {
 			wait = min(wait, l.next-l.o.Spin-l.clock.now())
 		}
 		if wait <= 0 {
 			return 0 // the caller looks at the clock and comes back
 		}
-		n = l.poll(wait)
+		asked := l.now + wait
+		if n, l.now = l.poll(wait), l.clock.now(); n == 0 && l.now >= asked {
+			l.count.sched.add(l.now - asked)
+		}
+		return max(0, n)
 	}
 	l.now = l.clock.now()
 	return max(0, n)

@@ -37,8 +37,9 @@ type Portable struct {
 	wg sync.WaitGroup
 	h2 *h2pool // nil without HTTP/2
 
-	counts counts
-	pipes  *pipes // nil: each connection reads for itself
+	counts  counts
+	unwatch func() // ends the pulse; nil without one
+	pipes   *pipes // nil: each connection reads for itself
 }
 
 // NewPortable starts the engine, with connections that read for themselves.
@@ -75,6 +76,9 @@ func newPortable(o Options, threaded bool) *Portable {
 		p.h2 = newH2Pool(p)
 	}
 	p.wg.Go(p.dispatch)
+	if p.pipes == nil && o.Spin > 0 {
+		p.unwatch = p.counts.pulse(p.clock, p.working)
+	}
 	return p
 }
 
@@ -192,8 +196,18 @@ func (p *Portable) Close() bench.ClientReport {
 	p.wg.Wait()
 	p.sleep.close()
 	p.pipes.close()
+	if p.unwatch != nil {
+		p.unwatch()
+	}
 	p.guard.close()
 	return p.report()
+}
+
+// working tells whether a job is under way.
+func (p *Portable) working() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.busy) > 0
 }
 
 func (p *Portable) report() bench.ClientReport {

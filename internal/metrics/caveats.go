@@ -154,14 +154,15 @@ func rules() []rule {
 			"", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
 				say("", "the error of this client on this machine has not been measured")
 			}},
-		{"stamps_fell_back", bench.SeverityNote, "times are those of the reads, or more than 1 % of the reads have no kernel stamp",
+		{"stamps_fell_back", bench.SeverityNote, "the stamps are of a lower grade than the best that was asked for, some exchanges have stamps of a lower grade than others, or more than 1 % of the reads have no kernel stamp",
+			"", findFallenStamps},
+		{"ring_drops", bench.SeverityNote, "the capture lost packets, or ended before the run",
 			"", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-				c := s.Client
-				switch {
-				case c.Stamp == "user" && c.Reads > 0:
-					say("", "times are those of the reads, not of the kernel: a busy client reads late")
-				case c.Reads > 0 && float64(c.Unstamped) > unstampedMost*float64(c.Reads):
-					say("", "%d of %d reads have no kernel stamp", c.Unstamped, c.Reads)
+				switch c := s.Client; {
+				case c.RingTrouble != "":
+					say("", "%s: what came later is dated by the reads", c.RingTrouble)
+				case c.RingDropped > 0:
+					say("", "the capture lost %d packets: their bytes are dated by the reads, or by what came behind them", c.RingDropped)
 				}
 			}},
 		{"merged_reads", bench.SeverityNote, "without wire stamps, more than 1 % of the output events came in one read with another",

@@ -215,3 +215,26 @@ func sourceList(from map[bench.Source]int) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// findFallenStamps tells that stamps are of a lower grade than they might be, and why.
+func findFallenStamps(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+	c, asked := s.Client, x.Spec.Client.Stamps
+	if c.Reads == 0 {
+		return
+	}
+	why := ""
+	if c.NoWire != "" {
+		why = ": no packets are captured (" + c.NoWire + ")"
+	}
+	switch {
+	case c.Stamp == "user" && asked != "user":
+		say("", "times are those of the reads, not of the kernel, so that a busy client reads late%s", why)
+	case c.Stamp == "socket" && (asked == "auto" || asked == "wire") && c.NoWire != "":
+		say("", "times are the kernel's stamps of the reads%s", why)
+	case c.WireExchanges > 0 && c.OtherExchanges > 0:
+		say("", "%d of %d exchanges have stamps of reads among those of packets", c.OtherExchanges, c.WireExchanges+c.OtherExchanges)
+	}
+	if c.Stamp != "user" && float64(c.Unstamped) > unstampedMost*float64(c.Reads) {
+		say("", "%d of %d reads have no kernel stamp", c.Unstamped, c.Reads)
+	}
+}

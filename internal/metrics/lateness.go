@@ -81,3 +81,11 @@ func (x *Context) clientLeftPlaces(p plateau) (mean float64, yes bool) {
 	empty := float64(time.Duration(x.places())*(p.to-p.from)-p.taken) / perMS
 	return mean, ok && mean*float64(p.sent) >= empty/2
 }
+
+// within returns how much of some stretches, which do not overlap, lies between two moments.
+func within(spans []bench.Span, from, to time.Duration) (sum time.Duration) {
+	for _, s := range spans {
+		sum += max(0, min(s.To, to)-max(s.From, from))
+	}
+	return sum
+}

@@ -23,6 +23,10 @@ func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
 	if w, ok := x.window(); ok {
 		s.Window = opt.Some(w)
 	}
+	s.Client.Stalls, s.Client.Stalled = nil, int64(within(m.Client.Stalls, x.From, x.To))
+	if merged, all := x.mergedEvents(); all > 0 {
+		s.Client.MergedShare = opt.Some(float64(merged) / float64(all))
+	}
 	s.Load = x.loadResult()
 	s.Steady = x.steady()
 	s.Tokens = x.tokenReport()

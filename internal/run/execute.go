@@ -13,6 +13,7 @@ import (
 	"github.com/prony-bench/prony/internal/metrics"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/store"
+	"github.com/prony-bench/prony/internal/telemetry"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -55,6 +56,7 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	if err != nil {
 		return nil, err
 	}
+	p.testStamps()
 	epoch := time.Now()
 	r := &runner{plan: p, ctl: ctl, manifest: p.manifest(epoch)}
 	if err := dir.WriteManifest(r.manifest); err != nil {
@@ -72,6 +74,7 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	}
 	r.collector = newCollector(r.journal, transcripts, p.Spec.Keep.Events, p.secrets)
 	r.engine = p.newEngine(epoch, r.collector)
+	toll := telemetry.StartToll()
 
 	var end ending
 	for _, ph := range p.Spec.Phases {
@@ -83,6 +86,7 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	r.manifest.Client = r.engine.Close()
 	r.collector.close()
 	lost, jerr := r.journal.Close()
+	r.manifest.Client.Toll, r.manifest.Client.Test = toll(), p.tested
 	r.manifest.Client.JournalBehind = r.collector.behind.Load()
 	r.manifest.Client.FileLimit, _ = fileLimit()
 	r.manifest.State, r.manifest.Stopped = end.state, end.why
@@ -169,6 +173,9 @@ func (p *Plan) newEngine(epoch time.Time, sink client.Sink) client.Engine {
 	if c.Stamps != "auto" {
 		o.Stamps = wire.Stamp(c.Stamps)
 	}
+	if p.tested != nil {
+		o.NoWire = p.tested.Trouble
+	}
 	for _, ph := range p.Spec.Phases { // all phases have one load
 		o.Cap = ph.Load.InFlightLimit()
 		o.Spare = spare(ph.Load, o.FreshEach)
@@ -177,6 +184,13 @@ func (p *Plan) newEngine(epoch time.Time, sink client.Sink) client.Engine {
 		}
 	}
 	return client.New(o)
+}
+
+// testStamps compares the grades of stamps before a run, where there are real ones.
+func (p *Plan) testStamps() {
+	if p.deps.Dial == nil && p.deps.Spin > 0 && p.Spec.Client.Stamps != string(wire.StampUser) {
+		p.tested = client.TestStamps()
+	}
 }
 
 // One engine thread serves this many streams, as fast as engines decode (100 events/s each), or this many requests/s that last some

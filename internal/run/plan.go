@@ -61,6 +61,7 @@ type Plan struct {
 	dataset workload.Dataset
 	deps    Deps
 	secrets []string
+	tested  *bench.StampTest           // of the grades of the stamps; nil = not tested
 	asking  map[string]*http.Transport // by host, while the plan is being made
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,5 +73,22 @@ func TestGPUSheet(t *testing.T) {
 		if note != want || (len(gpus) == 1) != (want == "") {
 			t.Errorf("%q: %v %q", body, gpus, note)
 		}
+	}
+}
+
+// What this process does shows in its toll.
+func TestToll(t *testing.T) {
+	end := StartToll()
+	before := time.Now()
+	for x := 0; time.Since(before) < 50*time.Millisecond; x++ {
+		_ = make([]byte, 1<<16)
+	}
+	runtime.GC()
+	got := end()
+	if got.User+got.System <= 0 || got.GCs < 1 || got.GCPauses < got.LongestGC || got.LongestGC <= 0 {
+		t.Errorf("%+v", got)
+	}
+	if runtime.GOOS == "linux" && (got.PeakMemory < 1<<20 || !got.Steal.Defined()) {
+		t.Errorf("%+v", got)
 	}
 }
