@@ -27,7 +27,8 @@ type Context struct {
 	inputKnown  bool // every ok request tells its input length
 	outputKnown bool
 
-	changes []step // of the number in flight, once they were asked
+	began   opt.Of[time.Duration] // when the first request could go out, once it was asked
+	changes []step                // of the number in flight, once they were asked
 }
 
 // Conditions are the parts of a spec that decide how records are read.

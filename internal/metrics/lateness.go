@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/stats"
 )
 
@@ -25,8 +26,8 @@ func latenessLimit(s *bench.Summary) float64 {
 
 // lateness gives by how many ms the client was late to send a request. Under a schedule that is its lag. Elsewhere it is the time from
 // when the request could first go out, because its place was free or all were due at once, until it was handed to the kernel. The time
-// that its connection took is not the client's. Neither is that of a first try on a connection that the server had closed: such
-// requests give none.
+// that its connection took is not the client's. Neither is that of a first try on a connection that the server had closed, nor the turn
+// of a request among those that all could go out at the begin, since they can only go one after the other: such requests give none.
 func lateness(r *bench.Record, x *Context, add func(ms float64)) {
 	if x.Spec.Load.Paced() {
 		sampleLag(r, x, add)
@@ -38,10 +39,22 @@ func lateness(r *bench.Record, x *Context, add func(ms float64)) {
 		could = r.Due
 	}
 	from, ok2 := could.Get()
-	if !ok || !ok2 || r.Has(bench.RetriedStaleConnection) {
+	if !ok || !ok2 || from <= x.begin() || r.Has(bench.RetriedStaleConnection) {
 		return
 	}
 	add(float64(max(0, r.Handed.Or(sent)-from-r.Connect.Or(0)-r.TLS.Or(0))) / perMS)
+}
+
+// begin is when the first request could go out.
+func (x *Context) begin() time.Duration {
+	if !x.began.Defined() {
+		first := time.Duration(math.MaxInt64)
+		for _, r := range x.Records {
+			first = min(first, r.Slot.Or(r.Due.Or(first)))
+		}
+		x.began = opt.Some(first)
+	}
+	return x.began.Or(0)
 }
 
 // latenesses are those of all measured requests.

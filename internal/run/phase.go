@@ -29,15 +29,14 @@ const (
 // phase sends the requests of one phase and waits for their ends.
 func (r *runner) phase(ph bench.Phase) ending {
 	p := &phaseRun{r: r, ph: ph, meter: newMeter(ph), stop: make(chan struct{}), begun: make(chan struct{}), trouble: make(chan ending, 1)}
+	each := spare(ph.Load, false) // connections to a target
 	if n := ph.Load.InFlightLimit(); n > 0 {
-		for i := range r.plan.Targets {
-			r.engine.Open(i, (n+len(r.plan.Targets)-1)/len(r.plan.Targets))
-		}
-	} else {
-		for i := range r.plan.Targets {
-			r.engine.Open(i, spare(ph.Load, false))
-		}
+		each = (n + len(r.plan.Targets) - 1) / len(r.plan.Targets)
 	}
+	for i := range r.plan.Targets {
+		r.engine.Open(i, each)
+	}
+	p.delay = startDelay + openTime*time.Duration(each*len(r.plan.Targets))
 	measured := ph.Name == bench.Measure
 	if measured {
 		r.manifest.MeasureFrom = r.now()
@@ -58,6 +57,7 @@ type phaseRun struct {
 	ph      bench.Phase
 	meter   *meter
 	begun   chan struct{} // closed: start is set
+	delay   time.Duration // from the last preparation to the start
 	start   time.Duration // of the phase, since the epoch
 	stop    chan struct{} // closed, under mu: no more is submitted
 	trouble chan ending

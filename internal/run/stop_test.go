@@ -61,7 +61,7 @@ func TestDuration(t *testing.T) {
 			w.t.Errorf("%+v", c)
 		}
 		for _, r := range res.Records {
-			if r.Outcome == bench.Incomplete && r.End.Or(0)-res.Manifest.MeasureFrom.Or(0) != 950*ms+startDelay {
+			if r.Outcome == bench.Incomplete && r.End.Or(0)-res.Manifest.MeasureFrom.Or(0) != 950*ms+startDelay+openTime {
 				w.t.Errorf("cut at %v", r.End)
 			}
 		}

@@ -16,12 +16,13 @@ import (
 // Bounds of what is prepared ahead of its time. A phase begins when its first requests are ready, so that none is late because it was
 // not.
 const (
-	lookahead    = 2 * time.Second       // a request is encoded so long before it is due
-	mostWaiting  = 4096                  // encoded requests that may wait for a slot
-	mostPrepared = 64 << 20              // bytes of them
-	fewestReady  = 2                     // that may wait however large they are
-	firstReady   = 64                    // requests that are ready at the begin, besides one for each slot
-	startDelay   = 20 * time.Millisecond // from the last preparation to the begin of a phase
+	lookahead    = 2 * time.Second        // a request is encoded so long before it is due
+	mostWaiting  = 4096                   // encoded requests that may wait for a slot
+	mostPrepared = 64 << 20               // bytes of them
+	fewestReady  = 2                      // that may wait however large they are
+	firstReady   = 64                     // requests that are ready at the begin, besides one for each slot
+	startDelay   = 20 * time.Millisecond  // from the last preparation to the begin of a phase
+	openTime     = 100 * time.Microsecond // more for each connection that is opened ahead: what one takes of a processor, twice over
 )
 
 // submitAll hands the phase's requests to the client ahead of their times.
@@ -91,7 +92,7 @@ func (p *phaseRun) enough(n, size int, at time.Duration) bool {
 
 // begin sets the start of the phase and submits what is ready.
 func (p *phaseRun) begin(ready []*task) {
-	p.start = p.r.engine.Now() + startDelay
+	p.start = p.r.engine.Now() + p.delay
 	p.meter.begin()
 	close(p.begun)
 	for _, t := range ready {
