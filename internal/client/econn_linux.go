@@ -316,6 +316,7 @@ func (l *loop) read(c *econn, events uint32) {
 			return
 		}
 		at := l.date(c)
+		l.pace.reads++
 		c.rx += int64(n)
 		if c.x == nil { // bytes that nobody asked for: of no more use
 			takeOut(&l.idle[c.target], c)

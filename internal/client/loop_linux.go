@@ -34,6 +34,7 @@ type loop struct {
 	slots    *slots        // nil without a cap
 	next     time.Duration // when the first job of the queue may go out; never without one or without a slot
 	busy     int           // jobs under way
+	pace     pace
 	came     time.Duration // when the thread was last about to wait
 	working  bool          // there was work when the thread was last about to wait
 	stopping bool
@@ -182,6 +183,7 @@ func (l *loop) run() {
 
 // wait waits for sockets until a due time is near, and polls for the rest of the time: it is neither lost nor overslept.
 func (l *loop) wait() int {
+	l.pause()
 	n := l.poll(0)
 	if n == 0 {
 		wait := min(longestWait, l.nextDeadline()-l.now+time.Microsecond)
