@@ -2,8 +2,6 @@ package client
 
 import (
 	"cmp"
-	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"maps"
@@ -11,10 +9,10 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/wire"
@@ -36,6 +34,7 @@ type h2conn struct {
 	waited       bool                  // opened ahead of need, so that the server may have closed it unnoticed
 	heard        time.Duration         // when the newest frame came; the reader's
 	unacked      int                   // bytes of DATA that the server's window lacks; the reader's
+	quiet        atomic.Bool           // nothing has come since the connection was idle
 
 	mu       sync.Mutex
 	streams  map[uint32]*h2stream
@@ -49,109 +48,9 @@ type h2conn struct {
 	poked    bool // the reader is to look at once
 	h2sender
 
-	wmu  sync.Mutex    // held by whoever writes to nc; taken before mu
+	turn chan struct{} // of one, whose place is taken by whoever writes to nc; taken before mu
 	bell chan struct{} // wakes the writer
 	done chan struct{} // closed when the connection has ended
-}
-
-// Windows that the server has for what it sends, and how large a frame it may make. What comes is handed on at once, so that the
-// windows bound nothing that is held here; they are as wide as not to hold up any server: 16 MiB a stream, filled up at the half,
-// are 80 MB/s over a path of 100 ms. Frames stay small, since a frame is dated by its last byte.
-const (
-	h2StreamWindow  = 16 << 20
-	h2ConnWindow    = 1 << 30
-	h2DefaultWindow = 65535 // of a connection, and of a stream without a setting (RFC 9113, 6.9.2)
-	h2FrameSize     = 16 << 10
-	h2LastStream    = 1<<31 - 1
-	h2TableSize     = 4096 // of HPACK, as long as nobody sets another
-)
-
-// writePreface puts out what the client says first: there is to be no push, and heads are bounded as those of HTTP/1.1 are.
-func (c *h2conn) writePreface() {
-	c.out.Write([]byte(http2.ClientPreface))
-	c.fr.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 0},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: h2StreamWindow},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: wire.MaxHead})
-	c.fr.WriteWindowUpdate(0, h2ConnWindow-h2DefaultWindow)
-}
-
-// connectHTTP2 opens a connection, up to the server's SETTINGS.
-func (p *Portable) connectHTTP2(ctx context.Context, target int) (*h2conn, failure) {
-	t := p.o.Targets[target]
-	if limit := cmp.Or(p.o.ConnectTimeout, p.o.Timeout); limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
-	start := p.clock.now()
-	raw, fail := p.open(ctx, t)
-	if raw == nil {
-		return nil, fail
-	}
-	connected := p.clock.now()
-	in := newLookahead(raw, t.URL.Scheme == "https")
-	c := newH2Conn(p, target, in, in)
-	c.connect = opt.Some(connected - start)
-	if in.records {
-		tc := tls.Client(in, p.tlsConfig(t, http2.NextProtoTLS))
-		if err := tc.HandshakeContext(ctx); err != nil {
-			raw.Close()
-			kind, cause := tlsFailure(err)
-			return nil, failure{kind, cause}
-		}
-		c.nc, c.tls = tc, opt.Some(p.clock.now()-connected)
-		if tc.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
-			c.nc.Close()
-			return nil, failure{wire.FailTLS, "the server does not offer HTTP/2 (ALPN)"}
-		}
-	}
-	if fail := c.greet(ctx); fail.kind != "" {
-		c.nc.Close()
-		return nil, fail
-	}
-	return c, failure{}
-}
-
-func newH2Conn(p *Portable, target int, nc net.Conn, in dated) *h2conn {
-	c := &h2conn{p: p, target: target, nc: nc, in: in, streams: map[uint32]*h2stream{}, next: 1, limit: manyPlaces,
-		bell: make(chan struct{}, 1), done: make(chan struct{})}
-	c.window, c.initial = h2DefaultWindow, h2DefaultWindow
-	c.src.c = c
-	c.fr = http2.NewFramer(&c.out, &c.src)
-	c.fr.SetReuseFrames()
-	c.fr.SetMaxReadFrameSize(h2FrameSize)
-	c.fr.ReadMetaHeaders = hpack.NewDecoder(h2TableSize, nil)
-	c.fr.MaxHeaderListSize = wire.MaxHead
-	return c
-}
-
-// greet says what the client has to say first, and takes the server's SETTINGS.
-func (c *h2conn) greet(ctx context.Context) failure {
-	stop := context.AfterFunc(ctx, func() { c.nc.SetDeadline(time.Unix(1, 0)) })
-	c.writePreface()
-	f, err := http2.Frame(nil), c.flush()
-	if err == nil {
-		f, err = c.fr.ReadFrame()
-	}
-	if !stop() {
-		kind, cause := connectFailure(ctx.Err())
-		return failure{kind, cause}
-	}
-	settings, ok := f.(*http2.SettingsFrame)
-	switch {
-	case err == nil && (!ok || settings.IsAck()):
-		err = &h2fault{http2.ErrCodeProtocol, "the server's first frame is not SETTINGS"}
-	case err == nil:
-		err = c.settings(settings)
-	}
-	if err == nil {
-		err = c.flush()
-	}
-	if err != nil {
-		return c.failure(err, false)
-	}
-	c.src.up = true
-	return failure{}
 }
 
 // h2source is what frames are read from. A read deadline does not show to the reader of frames, who would lose its place: what is
@@ -189,14 +88,12 @@ func (c *h2conn) read() {
 	defer c.close()
 	for !c.over() {
 		f, err := c.fr.ReadFrame()
-		var one http2.StreamError
-		switch {
-		case err == nil:
+		if err == nil {
 			err = c.frame(f, c.in.arrived().at)
-		case errors.As(err, &one) && c.src.err == nil:
-			err = c.streamFault(one)
+		} else {
+			err = c.unreadable(f, err)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errH2Over) {
 			c.broke(err)
 			return
 		}
@@ -221,20 +118,37 @@ func (f *h2fault) Error() string { return f.text }
 
 // broke ends the streams of a connection that ended, or that cannot be understood any more.
 func (c *h2conn) broke(err error) {
-	if c.retire(); c.src.err == nil {
-		c.complain(err)
-	}
 	c.mu.Lock()
-	c.broken = true
+	c.retired = true
 	live := c.sorted()
 	c.mu.Unlock()
 	for _, s := range live {
-		fail := failure{}
-		if !s.job.ex.untilFound { // else the terminator was there: nothing is missing
-			fail = c.failure(err, s.begun())
+		s.gone = true
+		switch {
+		case s.job.ex.untilFound: // the terminator was there: nothing is missing
+			c.end(s, failure{}, http2.ErrCodeCancel)
+		case c.stale(s):
+			c.again(s)
+		default:
+			c.end(s, c.failure(err, s.begun()), http2.ErrCodeCancel)
 		}
-		c.end(s, fail, http2.ErrCodeCancel)
 	}
+	if c.src.err == nil {
+		c.complain(err)
+	}
+}
+
+// stale tells whether a stream met a connection that the server had closed before, as conn.broke does: it had been idle, nothing at
+// all has come since, and the end came as soon as it does then.
+func (c *h2conn) stale(s *h2stream) bool {
+	ex := s.job.ex
+	return c.src.err != nil && c.quiet.Load() && s.repeatable() && c.p.clock.now()-time.Duration(ex.sent.Load()) < staleWithin(c.connect)
+}
+
+// again sends the request of a stream once more, on a fresh connection.
+func (c *h2conn) again(s *h2stream) {
+	c.remove(s, http2.ErrCodeCancel)
+	c.p.h2.retry(s.job)
 }
 
 // failure says why a connection failed, for a stream of which something had come or not.
@@ -251,14 +165,17 @@ func (c *h2conn) failure(err error, begun bool) failure {
 		return failure{wire.FailMalformed, "broken HTTP/2: " + fault.text}
 	case read == nil:
 		return failure{wire.FailMalformed, "broken HTTP/2: " + c.words(err)}
-	case errors.Is(read, io.EOF) && begun:
+	case ended(read) && begun:
 		return failure{wire.FailReset, text(wire.ErrCut.Error())}
-	case errors.Is(read, io.EOF):
+	case ended(read):
 		return failure{wire.FailReset, text(wire.ErrNoResponse.Error())}
 	default:
 		return failure{wire.FailReset, text(readFailure(read))}
 	}
 }
+
+// ended tells whether the server has closed the connection, which TLS calls unexpected where it did so without a word.
+func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // sorted returns the live streams, oldest first. c.mu is held.
 func (c *h2conn) sorted() []*h2stream {
@@ -336,15 +253,19 @@ const leaveTime = 10 * time.Millisecond
 
 // complain tells the server why the connection ends.
 func (c *h2conn) complain(err error) {
-	if !c.wmu.TryLock() {
+	late := time.NewTimer(leaveTime)
+	defer late.Stop()
+	select {
+	case c.turn <- struct{}{}:
+	case <-late.C:
 		return
 	}
-	defer c.wmu.Unlock()
 	c.mu.Lock()
 	c.fr.WriteGoAway(0, faultCode(err), nil)
 	c.mu.Unlock()
 	c.nc.SetWriteDeadline(time.Now().Add(leaveTime))
 	c.drain()
+	<-c.turn
 }
 
 // close is the end of the connection.

@@ -2,14 +2,8 @@ package client
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -72,13 +66,22 @@ func TestH2Faults(t *testing.T) {
 			p.body(id, false, strings.Repeat("x", 1001))
 		}},
 		{"large head", stream, wire.FailMalformed, "head above 1048576 bytes", func(p *h2peer, id uint32) {
-			p.write(func() { longHead(p, id, wire.MaxHead/(1<<10)+1) })
+			p.write(func() { longHead(p, id, wire.MaxHead/(1<<10)+1, strings.Repeat("|", 1<<10-33)) })
+		}},
+		{"quite large head", stream, wire.FailMalformed, "head above 1048576 bytes", func(p *h2peer, id uint32) {
+			p.write(func() { longHead(p, id, wire.MaxHead/(1<<10)+1000, strings.Repeat("|", 1<<10-33)) })
 		}},
 		{"no more window", stream, wire.FailMalformed, "stream error", func(p *h2peer, id uint32) { p.grant(id, 0) }},
 		{"too much window", stream, wire.FailMalformed, "above 2^31-1", func(p *h2peer, id uint32) { p.grant(id, 1<<31-1) }},
 
-		{"endless head", conn, wire.FailMalformed, "PROTOCOL_ERROR", func(p *h2peer, id uint32) {
-			p.write(func() { longHead(p, id, 8*wire.MaxHead/(1<<10)) })
+		{"endless head", conn, wire.FailMalformed, "head above 1048576 bytes", func(p *h2peer, id uint32) {
+			p.write(func() { longHead(p, id, 8*wire.MaxHead/(1<<10), strings.Repeat("|", 1<<10-33)) })
+		}},
+		{"large field", conn, wire.FailMalformed, "a string above 2097152 bytes", func(p *h2peer, id uint32) {
+			p.write(func() { longHead(p, id, 3<<7, "") })
+		}},
+		{"bad field in a long head", conn, wire.FailMalformed, "an invalid field", func(p *h2peer, id uint32) {
+			p.write(func() { longHead(p, id, 3, "\x01") })
 		}},
 		{"no more window at all", conn, wire.FailMalformed, "PROTOCOL_ERROR", func(p *h2peer, id uint32) { p.grant(0, 0) }},
 		{"too much window at all", conn, wire.FailMalformed, "above 2^31-1", func(p *h2peer, id uint32) { p.grant(0, 1<<31-1) }},
@@ -115,7 +118,7 @@ func TestH2Faults(t *testing.T) {
 			})
 			p.body(id, false, "x")
 		}},
-		{"no HPACK", conn, wire.FailMalformed, "COMPRESSION_ERROR", func(p *h2peer, id uint32) {
+		{"no HPACK", conn, wire.FailMalformed, "a head that cannot be decoded", func(p *h2peer, id uint32) {
 			p.write(func() {
 				p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0xff, 0xff, 0xff}, EndHeaders: true})
 			})
@@ -144,12 +147,12 @@ func TestH2Faults(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h2every(t, Options{MaxBody: 1000, Timeout: 10 * time.Second}, h2script{answer: func(p *h2peer, r *h2asked) {
+			h2every(t, Options{MaxBody: 1000, PartSize: 1, Timeout: 10 * time.Second}, h2script{answer: func(p *h2peer, r *h2asked) {
 				switch r.get("x-job") {
 				case "other":
 					p.head(r.id, false, ":status", "200")
 					p.body(r.id, false, "half")
-					time.Sleep(300 * ms)
+					<-p.srv.gate
 					p.body(r.id, true, " whole")
 				case "bad":
 					c.fault(p, r.id)
@@ -161,16 +164,21 @@ func TestH2Faults(t *testing.T) {
 					return wire.Call{Method: "POST", Path: "/", Header: []wire.Field{{Name: "X-Job", Value: name}}}
 				}
 				w.engine.Submit(&Job{ID: 0, Call: job("other")})
-				w.settle()
+				w.until("half", w.come(0, 4))
 				w.engine.Submit(&Job{ID: 1, Call: job("bad")})
-				w.sink.await(2)
-				tr := w.sink.done[1]
-				if tr.Fail != c.kind || !strings.Contains(tr.Cause, c.text) {
-					w.t.Errorf("%q %q, want %q %q", tr.Fail, tr.Cause, c.kind, c.text)
+				w.sink.await(1)
+				if !c.alone {
+					w.sink.await(1)
 				}
-				if other := w.sink.done[0]; c.alone {
+				tr := w.sink.ended(1)
+				if tr == nil || tr.Fail != c.kind || !strings.Contains(tr.Cause, c.text) {
+					w.t.Fatalf("%+v, want %q %q", tr, c.kind, c.text)
+				}
+				w.peers.release()
+				if c.alone {
+					w.sink.await(1)
 					w.good(0, "half whole")
-				} else if other.Fail != c.kind || w.sink.body(0) != "half" {
+				} else if other := w.sink.done[0]; other.Fail != c.kind || w.sink.body(0) != "half" {
 					w.t.Errorf("the other: %q %q %q", other.Fail, other.Cause, w.sink.body(0))
 				}
 				after := w.call(2, job("after"))
@@ -181,376 +189,27 @@ func TestH2Faults(t *testing.T) {
 				if asked, _ := w.peers.seen(); asked != 3 {
 					w.t.Errorf("%d requests", asked)
 				}
-				w.settle()
-				if p := w.peers.peer(1); c.kind == wire.FailMalformed && !c.alone && w.exact {
-					p.mu.Lock()
-					defer p.mu.Unlock()
-					if len(p.goaway) != 1 || p.goaway[0] == http2.ErrCodeNo {
-						w.t.Errorf("the server is told %v", p.goaway)
-					}
+				if c.kind == wire.FailMalformed && !c.alone && w.exact {
+					w.until("a word to the server", w.saw(1, func(p *h2peer) bool { return len(p.goaway) == 1 && p.goaway[0] != http2.ErrCodeNo }))
 				}
 			})
 		})
 	}
 }
 
-// longHead writes a head with so many fields of 1 KiB. p.mu is held.
-func longHead(p *h2peer, id uint32, n int) {
-	field := p.block("x", strings.Repeat("\x01", 1<<10-34)) // a byte that no code makes shorter
-	first := p.block(":status", "200")
-	p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first})
+// longHead writes a head in so many frames with a field each; or, without a value, with one field of so many times 8 KiB. p.mu is held.
+func longHead(p *h2peer, id uint32, n int, value string) {
+	field, part := p.block("x", value), []byte(nil)
+	if value == "" {
+		field = p.block("x", strings.Repeat("|", n<<13))
+	}
+	p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.block(":status", "200")})
 	for i := range n {
-		if p.fr.WriteContinuation(id, i == n-1, field) != nil {
+		if part = field; value == "" {
+			part, field = field[:min(8<<10, len(field))], field[min(8<<10, len(field)):]
+		}
+		if p.fr.WriteContinuation(id, i == n-1, part) != nil {
 			return
 		}
 	}
 }
-
-// What the server says first decides whether it is a server of HTTP/2.
-func TestH2Greeting(t *testing.T) {
-	for name, c := range map[string]struct {
-		first func(p *h2peer)
-		kind  wire.Fail
-		text  string
-		took  time.Duration
-	}{
-		"HTTP/1.1":           {func(p *h2peer) { ok(p.nc, "x") }, wire.FailMalformed, "answers in HTTP/1.1", 0},
-		"another frame":      {func(p *h2peer) { p.fr.WritePing(false, [8]byte{}) }, wire.FailMalformed, "not SETTINGS", 0},
-		"an acknowledgement": {func(p *h2peer) { p.fr.WriteSettingsAck() }, wire.FailMalformed, "not SETTINGS", 0},
-		"a bad setting": {func(p *h2peer) { p.fr.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 7}) },
-			wire.FailMalformed, "ENABLE_PUSH = 7", 0},
-		"closed":  {func(p *h2peer) { p.nc.Close() }, wire.FailReset, "without a response", 0},
-		"reset":   {func(p *h2peer) { reset(p.nc) }, wire.FailReset, "reset by the server", 0},
-		"silence": {func(p *h2peer) {}, wire.FailTimeout, "connect timeout", time.Second},
-	} {
-		h2every(t, Options{ConnectTimeout: time.Second}, h2script{first: c.first}, func(w *h2world) {
-			for i := range 3 {
-				w.submit(i)
-			}
-			w.sink.await(3)
-			for i := range 3 {
-				tr := w.sink.done[i]
-				if tr.Fail != c.kind || !strings.Contains(tr.Cause, c.text) || tr.Sent.Defined() {
-					w.t.Errorf("%s: %q %q", name, tr.Fail, tr.Cause)
-				}
-				w.at(name, tr.Ended, c.took)
-			}
-		})
-	}
-}
-
-// Streams above the last one that a leaving server has looked at are sent once more, on a fresh connection, when their connection had
-// been used before; the others go on.
-func TestH2GoAway(t *testing.T) {
-	h2every(t, Options{}, h2script{answer: func(p *h2peer, r *h2asked) {
-		if p.n == 1 && r.id == 5 {
-			p.write(func() { p.fr.WriteGoAway(1, http2.ErrCodeNo, nil) })
-			time.Sleep(100 * ms)
-			p.ok(1, "first")
-			return
-		}
-		if p.n > 1 {
-			p.ok(r.id, fmt.Sprint("again ", string(r.body)))
-		}
-	}}, func(w *h2world) {
-		for i := range 3 {
-			w.engine.Submit(&Job{ID: i, Call: wire.Call{Method: "POST", Path: "/", Body: []byte(fmt.Sprint(i))}})
-			w.settle()
-		}
-		w.sink.await(3)
-		w.good(0, "first")
-		w.good(1, "again 1")
-		w.good(2, "again 2")
-		for i := range 3 {
-			if tr := w.sink.done[i]; tr.Retried != (i > 0) || i > 0 && tr.Reused && !w.sink.done[3-i].Reused == false {
-				w.t.Errorf("%d: %+v", i, tr)
-			}
-		}
-		w.call(3, wire.Call{Body: []byte("3")})
-		w.good(3, "again 3")
-		if r := w.engine.Close(); r.StaleRetries != 2 {
-			w.t.Errorf("stale retries %d", r.StaleRetries)
-		}
-		if asked, conns := w.peers.seen(); asked != 6 || conns != 3 {
-			w.t.Errorf("%d requests on %d connections", asked, conns)
-		}
-	})
-	// no second time, none on a fresh connection, and none where something has come
-	for name, c := range map[string]struct {
-		answer func(p *h2peer, r *h2asked)
-		asked  int
-	}{
-		"fresh": {func(p *h2peer, r *h2asked) {
-			p.write(func() { p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) })
-		}, 2},
-		"twice": {func(p *h2peer, r *h2asked) {
-			if r.n == 1 {
-				p.ok(r.id, "x")
-				return
-			}
-			p.write(func() { p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) })
-		}, 3},
-		"answered": {func(p *h2peer, r *h2asked) {
-			if r.n == 1 {
-				p.ok(r.id, "x")
-				return
-			}
-			p.head(r.id, false, ":status", "103")
-			p.write(func() { p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) })
-		}, 2},
-	} {
-		h2virtual(t, Options{}, h2script{answer: c.answer}, func(w *h2world) {
-			w.call(0, wire.Call{})
-			tr := w.call(1, wire.Call{})
-			if tr.Fail != wire.FailReset || !strings.Contains(tr.Cause, "went away: NO_ERROR") || tr.Retried != (name == "twice") {
-				t.Errorf("%s: %+v", name, tr)
-			}
-			if asked, _ := w.peers.seen(); asked != c.asked {
-				t.Errorf("%s: %d requests, want %d", name, asked, c.asked)
-			}
-		})
-	}
-	// a server that only announces its leave
-	h2virtual(t, Options{}, h2script{answer: func(p *h2peer, r *h2asked) {
-		p.write(func() { p.fr.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil) })
-		time.Sleep(100 * ms)
-		p.write(func() { p.fr.WriteGoAway(r.id, http2.ErrCodeNo, nil) })
-		time.Sleep(100 * ms)
-		p.ok(r.id, "x")
-	}}, func(w *h2world) {
-		w.submit(0)
-		synctest.Wait()
-		w.submit(1)
-		w.sink.await(2)
-		for i := range 2 {
-			if w.good(i, "x"); w.sink.done[i].Reused || w.sink.done[i].Retried {
-				t.Errorf("%+v", w.sink.done[i])
-			}
-		}
-	})
-}
-
-// The timeout ends a stream alone, and tells the server; where nothing at all came, the connection is not used again.
-func TestH2Timeouts(t *testing.T) {
-	h2every(t, Options{Timeout: 400 * ms}, h2script{answer: func(p *h2peer, r *h2asked) {
-		switch r.n {
-		case 1:
-			p.head(r.id, false, ":status", "200")
-			p.body(r.id, false, "abc")
-		case 2:
-			p.stream(r.id, 100*ms, 100*ms, 3)
-		case 4:
-			p.ok(r.id, "x")
-		}
-	}}, func(w *h2world) {
-		w.submit(0, 10*ms)
-		w.submit(1, 200*ms)
-		w.sink.await(2)
-		tr := w.sink.done[0]
-		if tr.Fail != wire.FailTimeout || w.sink.body(0) != "abc" || tr.Cause != "no complete response within 400ms" {
-			w.t.Errorf("%q %q", tr.Fail, tr.Cause)
-		}
-		w.at("timeout", tr.Ended, 410*ms)
-		w.at("end", w.sink.done[1].Ended, 500*ms)
-		w.good(1, events(3))
-		w.settle()
-		p := w.peers.peer(1)
-		p.mu.Lock()
-		if p.resets[1] != http2.ErrCodeCancel {
-			w.t.Errorf("resets %v", p.resets)
-		}
-		p.mu.Unlock()
-		if tr := w.call(2, wire.Call{}); tr.Fail != wire.FailTimeout || !tr.Reused {
-			w.t.Errorf("%+v", tr)
-		}
-		if tr := w.call(3, wire.Call{}); tr.Fail != "" || tr.Reused {
-			w.t.Errorf("after silence: %+v", tr)
-		}
-	})
-}
-
-// Cut ends what is in flight, what waits for a connection and what waits for a place; the connection goes on.
-func TestH2CutAndDrain(t *testing.T) {
-	h2every(t, Options{Cap: 2}, h2script{answer: func(p *h2peer, r *h2asked) {
-		if r.n <= 2 {
-			p.stream(r.id, 100*ms, 100*ms, 10)
-		} else {
-			p.ok(r.id, "x")
-		}
-	}}, func(w *h2world) {
-		for i := range 5 {
-			w.submit(i)
-		}
-		time.Sleep(250 * ms)
-		w.engine.Drain()
-		w.sink.await(3)
-		for i := 2; i < 5; i++ {
-			if tr := w.sink.done[i]; tr.Fail != wire.FailDropped || tr.Sent.Defined() {
-				w.t.Errorf("%d: %+v", i, tr)
-			}
-		}
-		w.engine.Cut()
-		w.sink.await(2)
-		for i := range 2 {
-			tr := w.sink.done[i]
-			if tr.Fail != wire.FailIncomplete || w.sink.body(i) != events(2) || tr.Cause != "cut by the end of the run" {
-				w.t.Errorf("%d: %q %q %q", i, tr.Fail, tr.Cause, w.sink.body(i))
-			}
-			w.at("cut", tr.Ended, 250*ms)
-		}
-		if tr := w.call(5, wire.Call{}); tr.Fail != "" || !tr.Reused {
-			w.t.Errorf("after the cut: %+v", tr)
-		}
-		w.settle()
-		p := w.peers.peer(1)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if len(p.resets) != 2 {
-			w.t.Errorf("resets %v", p.resets)
-		}
-	})
-	// while the server is silent, and while it lets no second stream be opened on the first connection and none at all on others
-	h2virtual(t, Options{}, h2script{first: func(p *h2peer) {
-		if p.n == 1 {
-			p.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
-		}
-	}}, func(w *h2world) {
-		for i := range 3 {
-			w.submit(i)
-		}
-		time.Sleep(100 * ms)
-		w.engine.Cut()
-		w.sink.await(3)
-		for i := range 3 {
-			if tr := w.sink.done[i]; tr.Fail != wire.FailIncomplete || tr.Sent.Defined() != (i == 0) {
-				t.Errorf("%d: %+v", i, tr)
-			}
-			w.at("cut", w.sink.done[i].Ended, 100*ms)
-		}
-	})
-	h2virtual(t, Options{}, h2script{first: func(*h2peer) {}}, func(w *h2world) {
-		for i := range 3 {
-			w.submit(i)
-		}
-		synctest.Wait()
-		w.engine.Cut()
-		w.sink.await(3)
-		for i := range 3 {
-			if tr := w.sink.done[i]; tr.Fail != wire.FailIncomplete || tr.Sent.Defined() {
-				t.Errorf("%d: %+v", i, tr)
-			}
-		}
-	})
-}
-
-// stuckConn takes some bytes and then no more.
-type stuckConn struct {
-	net.Conn
-	once   sync.Once
-	left   int
-	closed chan struct{}
-}
-
-func (c *stuckConn) Write(b []byte) (int, error) {
-	if c.left -= len(b); c.left >= 0 {
-		return c.Conn.Write(b)
-	}
-	<-c.closed
-	return 0, net.ErrClosed
-}
-
-func (c *stuckConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
-
-// A server that reads no more holds up neither the other jobs nor the timeouts, and what it may make the client hold is bounded.
-func TestH2StuckServer(t *testing.T) {
-	stuck := func(ctx context.Context, _, addr string) (net.Conn, error) {
-		nc, err := dialMem(ctx, addr)
-		return &stuckConn{Conn: nc, left: 100_000, closed: make(chan struct{})}, err
-	}
-	big := bytes.Repeat([]byte("x"), 1<<20)
-	h2virtual(t, Options{Dial: stuck, Timeout: time.Second}, h2script{hello: []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1 << 24}},
-		answer: func(p *h2peer, r *h2asked) { p.ok(r.id, "x") }}, func(w *h2world) {
-		w.engine.Submit(&Job{ID: 0, Call: wire.Call{Method: "POST", Path: "/", Body: big}})
-		for i := range 5 {
-			w.submit(i+1, time.Duration(i)*100*ms)
-		}
-		w.sink.await(6)
-		for i := range 6 {
-			tr := w.sink.done[i]
-			if tr.Fail != wire.FailTimeout || tr.Sent.Defined() {
-				t.Errorf("%d: %q %q sent %v", i, tr.Fail, tr.Cause, tr.Sent)
-			}
-			w.at("timeout", tr.Ended, time.Second+max(0, time.Duration(i-1))*100*ms)
-		}
-		w.call(6, wire.Call{}) // on a fresh connection, since the other one heard nothing
-		w.good(6, "x")
-	})
-	// a flood of questions
-	h2virtual(t, Options{Dial: stuck}, h2script{answer: func(p *h2peer, r *h2asked) {
-		for {
-			if p.fr.WritePing(false, [8]byte{}) != nil {
-				return
-			}
-		}
-	}}, func(w *h2world) {
-		tr := w.call(0, wire.Call{})
-		if tr.Fail != wire.FailMalformed || !strings.Contains(tr.Cause, "more acknowledgements than it takes") {
-			t.Errorf("%q %q", tr.Fail, tr.Cause)
-		}
-	})
-	// heads, without an end
-	h2virtual(t, Options{Dial: stuck, Timeout: 10 * time.Second}, h2script{}, func(w *h2world) {
-		long := []wire.Field{{Name: "x", Value: strings.Repeat("\x01", 60_000)}}
-		for i := range 100 {
-			w.engine.Submit(&Job{ID: i, Call: wire.Call{Method: "GET", Path: "/", Header: long}})
-		}
-		synctest.Wait()
-		if _, conns := w.peers.seen(); conns < 4 || conns > 10 {
-			t.Errorf("%d connections for 6 MB that nobody reads", conns)
-		}
-		for c := range w.engine.(*Portable).h2.conns {
-			if n := len(c.out.b); n > h2MostQueued+70_000 {
-				t.Errorf("%d bytes are held", n)
-			}
-		}
-		w.engine.Cut()
-		w.sink.await(100)
-	})
-}
-
-// A server that goes on after the client has closed, or that gets no answer, leaves nothing behind.
-func TestH2IdleClose(t *testing.T) {
-	h2every(t, Options{}, h2script{answer: func(p *h2peer, r *h2asked) {
-		p.ok(r.id, "x")
-		if r.n == 1 {
-			p.write(func() { p.fr.WriteGoAway(r.id, http2.ErrCodeNo, nil) })
-		}
-		if r.n == 2 {
-			p.nc.Close()
-		}
-	}}, func(w *h2world) {
-		for i := range 3 {
-			tr := w.call(i, wire.Call{})
-			if w.good(i, "x"); tr.Reused || tr.Retried {
-				w.t.Errorf("%d: %+v", i, tr)
-			}
-			w.settle()
-		}
-		if n := len(w.engine.(*Portable).h2.conns); n != 1 {
-			w.t.Errorf("%d connections are kept", n)
-		}
-		w.engine.Close()
-		w.settle()
-		p := w.peers.peer(3)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if len(p.goaway) != 1 || p.goaway[0] != http2.ErrCodeNo {
-			w.t.Errorf("at the end the server is told %v", p.goaway)
-		}
-	})
-}
-
-var _ io.Writer = (*h2out)(nil)

@@ -15,6 +15,7 @@ import (
 // not known are left aside (RFC 9113, 4.1).
 func (c *h2conn) frame(f http2.Frame, at time.Duration) error {
 	c.heard = at
+	c.quiet.Store(false)
 	switch f := f.(type) {
 	case *http2.DataFrame:
 		return c.data(f, at)
@@ -161,23 +162,33 @@ func (c *h2conn) goAway(f *http2.GoAwayFrame) {
 			continue
 		}
 		s.gone = true
-		if ex := s.job.ex; ex.mayBeStale && !s.begun() && !ex.tr.Retried && !ex.interrupted() {
-			c.remove(s, http2.ErrCodeCancel)
-			c.p.h2.retry(s.job)
+		if s.repeatable() {
+			c.again(s)
 		} else {
 			c.end(s, failure{wire.FailReset, word}, http2.ErrCodeCancel)
 		}
 	}
 }
 
-// streamFault ends a stream of which a frame was malformed, where the connection can go on.
-func (c *h2conn) streamFault(e http2.StreamError) error {
-	text := c.words(e)
-	c.mu.Lock()
-	s, err := c.stream(e.StreamID)
-	c.mu.Unlock()
-	if s != nil {
-		c.reject(s, text)
+// unreadable takes what the reader of frames says against a frame. The frame's stream ends alone where the connection can go on.
+func (c *h2conn) unreadable(f http2.Frame, err error) error {
+	var one http2.StreamError
+	var all http2.ConnectionError
+	head, ok := f.(*http2.MetaHeadersFrame)
+	switch {
+	case c.src.err != nil:
+		return err
+	case errors.As(err, &one):
+		text := c.words(err)
+		c.mu.Lock()
+		s, err := c.stream(one.StreamID)
+		c.mu.Unlock()
+		if s != nil {
+			c.reject(s, text)
+		}
+		return err
+	case ok && errors.As(err, &all):
+		return &h2fault{http2.ErrCode(all), h2HeadFault(head, all)}
 	}
 	return err
 }

@@ -2,10 +2,12 @@ package client
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/prony-bench/prony/internal/wire"
@@ -68,4 +70,30 @@ func h2Header(fields []hpack.HeaderField) http.Header {
 		}
 	}
 	return h
+}
+
+// h2DecodeHead bounds what is decoded of a head, in the sizes of RFC 9113 (6.5.2). A head above wire.MaxHead ends its stream alone, as
+// decoding goes on; one above this bound ends the connection.
+const h2DecodeHead = 2 * wire.MaxHead
+
+var h2LongHead = fmt.Sprintf("response head above %d bytes", wire.MaxHead)
+
+// h2TooLong tells whether a head is above its bound.
+func h2TooLong(f *http2.MetaHeadersFrame) bool {
+	size := 0
+	for _, field := range f.Fields {
+		size += int(field.Size())
+	}
+	return f.Truncated || size > wire.MaxHead
+}
+
+// h2HeadFault says why the reader of frames gave a head up, which it does not say itself.
+func h2HeadFault(f *http2.MetaHeadersFrame, err http2.ConnectionError) string {
+	switch {
+	case h2TooLong(f):
+		return h2LongHead
+	case http2.ErrCode(err) == http2.ErrCodeCompression:
+		return fmt.Sprintf("a head that cannot be decoded, or has a string above %d bytes", h2DecodeHead)
+	}
+	return "an invalid field in a head"
 }

@@ -2,26 +2,20 @@ package client
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"strconv"
 	"sync"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-
-	"github.com/prony-bench/prony/internal/memnet"
-	"github.com/prony-bench/prony/internal/wire"
 )
 
 // h2script is what an HTTP/2 server does, frame by frame. The zero h2script answers nothing and obeys the protocol.
 type h2script struct {
 	hello  []http2.Setting                    // its first SETTINGS
-	first  func(p *h2peer)                    // in place of them
+	first  func(p *h2peer)                    // in place of them; nothing of the client's is acknowledged then
 	answer func(p *h2peer, r *h2asked)        // in a goroutine of its own, once the request is whole
 	opened func(p *h2peer, r *h2asked)        // on the reading goroutine, once the head is there
 	data   func(p *h2peer, r *h2asked, n int) // after each DATA of n bytes; nil: windows are filled up at once
@@ -32,6 +26,8 @@ type h2server struct {
 	ln     net.Listener
 	script h2script
 	wg     sync.WaitGroup
+	gate   chan struct{} // closed with the release
+	open   sync.Once
 
 	mu    sync.Mutex
 	peers []*h2peer
@@ -64,6 +60,7 @@ type h2asked struct {
 	n      int // its number at the server, from 1
 	block  []byte
 	fields []hpack.HeaderField
+	last   bool // it has no body
 	body   []byte
 	frames int // of DATA
 	at     time.Time
@@ -79,7 +76,7 @@ func (r *h2asked) get(name string) string {
 }
 
 func newH2Server(ln net.Listener, script h2script) *h2server {
-	s := &h2server{ln: ln, script: script}
+	s := &h2server{ln: ln, script: script, gate: make(chan struct{})}
 	s.wg.Go(func() {
 		for {
 			nc, err := ln.Accept()
@@ -100,7 +97,11 @@ func newH2Server(ln net.Listener, script h2script) *h2server {
 	return s
 }
 
+// release lets those answers go on that wait at the gate.
+func (s *h2server) release() { s.open.Do(func() { close(s.gate) }) }
+
 func (s *h2server) close() {
+	s.release()
 	s.ln.Close()
 	s.wg.Wait()
 }
@@ -141,7 +142,7 @@ func (p *h2peer) serve() {
 		case *http2.SettingsFrame:
 			if f.IsAck() {
 				p.acks++
-			} else {
+			} else if p.srv.script.first == nil {
 				p.write(func() { p.fr.WriteSettingsAck() })
 			}
 		case *http2.PingFrame:
@@ -171,13 +172,15 @@ func (p *h2peer) serve() {
 			p.live++
 			p.most = max(p.most, p.live)
 			p.mu.Unlock()
+			r.last = f.StreamEnded()
 			if f.HeadersEnded() {
 				p.headed(r)
+				ended = r.last
 			}
-			ended = f.StreamEnded()
 		case *http2.ContinuationFrame:
 			if r.block = append(r.block, f.HeaderBlockFragment()...); f.HeadersEnded() {
 				p.headed(r)
+				ended = r.last
 			}
 		case *http2.DataFrame:
 			if r == nil {
@@ -277,97 +280,4 @@ func events(n int) string {
 		b.WriteString(event(i))
 	}
 	return b.String()
-}
-
-// h2world is a world with an HTTP/2 server.
-type h2world struct {
-	*world
-	peers *h2server
-}
-
-// h2virtual runs a test in virtual time.
-func h2virtual(t *testing.T, o Options, script h2script, test func(w *h2world)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		var n memnet.Network
-		ln, err := n.Listen("srv:80")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &h2world{&world{t: t, exact: true, sink: newSink(), epoch: time.Now()}, newH2Server(ln, script)}
-		target, err := ParseTarget("http://srv:80/base")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Epoch, o.Sink, o.HTTP2, o.Targets = w.epoch, w.sink, true, []Target{target}
-		if o.Dial == nil {
-			o.Dial = n.Dial
-		} else {
-			dial := o.Dial
-			o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return dial(context.WithValue(ctx, dialKey{}, n.Dial), network, addr)
-			}
-		}
-		w.engine = NewPortable(o)
-		test(w)
-		w.engine.Close()
-		w.peers.close()
-	})
-}
-
-// dialKey is where a Dial of a test finds that of the network in memory.
-type dialKey struct{}
-
-func dialMem(ctx context.Context, addr string) (net.Conn, error) {
-	return ctx.Value(dialKey{}).(func(context.Context, string, string) (net.Conn, error))(ctx, "tcp", addr)
-}
-
-// h2every runs a test in virtual time, and on sockets with and without an engine thread.
-func h2every(t *testing.T, o Options, script h2script, test func(w *h2world)) {
-	t.Helper()
-	t.Run("virtual", func(t *testing.T) { h2virtual(t, o, script, test) })
-	for name, threaded := range map[string]bool{"portable": false, "pipes": true} {
-		t.Run(name, func(t *testing.T) {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := &h2world{&world{t: t, sink: newSink(), epoch: time.Now()}, newH2Server(ln, script)}
-			target, err := ParseTarget("http://" + ln.Addr().String() + "/base")
-			if err != nil {
-				t.Fatal(err)
-			}
-			o.Epoch, o.Sink, o.HTTP2, o.Targets, o.Spin = w.epoch, w.sink, true, []Target{target}, DefaultSpin
-			w.engine = newPortable(o, threaded)
-			test(w)
-			w.engine.Close()
-			w.peers.close()
-		})
-	}
-}
-
-// call submits a job and waits for it.
-func (w *h2world) call(id int, c wire.Call) *wire.Transcript {
-	w.t.Helper()
-	if c.Method == "" {
-		c.Method = "POST"
-	}
-	if c.Path == "" {
-		c.Path = "/v1/x"
-	}
-	w.engine.Submit(&Job{ID: id, Call: c})
-	w.sink.await(1)
-	return w.sink.done[id]
-}
-
-// good checks that a job has ended well, with a body.
-func (w *h2world) good(id int, body string) {
-	w.t.Helper()
-	tr := w.sink.done[id]
-	if tr == nil {
-		w.t.Fatalf("job %d has not ended", id)
-	}
-	if tr.Fail != "" || w.sink.body(id) != body {
-		w.t.Errorf("job %d: %q %q, body %.80q, want %.80q", id, tr.Fail, tr.Cause, w.sink.body(id), body)
-	}
 }

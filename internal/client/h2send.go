@@ -100,8 +100,9 @@ func (c *h2conn) putBodies() {
 	}
 }
 
-// dropBody takes a stream out of the line. c.mu is held.
-func (c *h2conn) dropBody(s *h2stream) {
+// forget takes a stream out of what is to be sent. c.mu is held.
+func (c *h2conn) forget(s *h2stream) {
+	c.lasts = slices.DeleteFunc(c.lasts, func(l h2last) bool { return l.ex == s.job.ex })
 	if i := slices.Index(c.bodies, s); i >= 0 {
 		c.bodies = slices.Delete(c.bodies, i, i+1)
 		c.unsent -= len(s.body)
@@ -115,17 +116,20 @@ func (c *h2conn) push() {
 	c.mu.Lock()
 	little := c.out.total+c.unsent-c.proved <= largeRequest
 	c.mu.Unlock()
-	if little && c.wmu.TryLock() {
-		c.drain()
-		c.wmu.Unlock()
-		c.mu.Lock()
-		rest := len(c.out.b) > 0 || len(c.bodies) > 0
-		c.mu.Unlock()
-		if !rest {
-			return
+	if little {
+		select {
+		case c.turn <- struct{}{}:
+			c.drain()
+			<-c.turn
+		default: // somebody else is writing
 		}
 	}
-	c.ring()
+	c.mu.Lock()
+	rest := len(c.out.b) > 0 || len(c.bodies) > 0
+	c.mu.Unlock()
+	if rest {
+		c.ring()
+	}
 }
 
 // ring wakes the writer.
@@ -144,10 +148,10 @@ func (c *h2conn) writer() {
 		case <-c.done:
 			return
 		}
-		c.wmu.Lock()
+		c.turn <- struct{}{}
 		for c.drain() {
 		}
-		c.wmu.Unlock()
+		<-c.turn
 	}
 }
 
@@ -160,7 +164,7 @@ func (c *h2conn) flush() error {
 }
 
 // drain writes one batch of what is out. It returns false when there was nothing, or nothing can be written any more; a failed write
-// shows in the read. c.wmu is held.
+// shows in the read. The caller has the turn.
 func (c *h2conn) drain() bool {
 	c.mu.Lock()
 	c.putBodies()

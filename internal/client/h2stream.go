@@ -39,6 +39,13 @@ type h2stream struct {
 // begun tells whether anything of an answer has come.
 func (s *h2stream) begun() bool { return s.interim || s.headed }
 
+// repeatable tells whether the request may be sent once more, should the connection turn out to have been given up before: nothing of
+// an answer has come, and it is the first time.
+func (s *h2stream) repeatable() bool {
+	ex := s.job.ex
+	return ex.mayBeStale && !s.begun() && !ex.tr.Retried && !ex.interrupted()
+}
+
 // room returns how many streams may be opened.
 func (c *h2conn) room() int {
 	c.mu.Lock()
@@ -82,6 +89,9 @@ func (c *h2conn) begin(j *h2job) bool {
 	if c.next += 2; c.p.o.FreshEach {
 		c.retired = true
 	}
+	if len(c.streams) == 0 {
+		c.quiet.Store(true)
+	}
 	c.streams[s.id] = s
 	c.putHead(s, ex.raw)
 	if !s.deadline.IsZero() {
@@ -109,8 +119,8 @@ func (c *h2conn) headers(f *http2.MetaHeadersFrame, at time.Duration) error {
 	s.over = f.StreamEnded()
 	status, ok := h2Status(f.PseudoFields())
 	switch {
-	case f.Truncated:
-		c.reject(s, fmt.Sprintf("response head above %d bytes", wire.MaxHead))
+	case h2TooLong(f):
+		c.reject(s, h2LongHead)
 	case s.headed && (len(f.PseudoFields()) > 0 || !s.over):
 		c.reject(s, "a second head")
 	case s.headed:
@@ -249,7 +259,7 @@ func (c *h2conn) remove(s *h2stream, code http2.ErrCode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.streams, s.id)
-	c.dropBody(s)
+	c.forget(s)
 	if told := s.gone || s.over && s.sent || c.broken; !told {
 		c.fr.WriteRSTStream(s.id, code)
 		c.ring()

@@ -252,7 +252,7 @@ func (l *h2pool) close() {
 	}
 	l.mu.Unlock()
 	for _, c := range open {
-		c.leave()
+		l.p.wg.Go(c.leave)
 	}
 }
 
