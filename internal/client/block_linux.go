@@ -42,15 +42,15 @@ type dating struct {
 	headAt opt.Of[time.Duration]
 }
 
-// blockSize is how much of an answer is held before it is handed on: some 17 events. With 10,000 streams under way that is 46 MB.
+// blockSize is how much of an answer is held before it is handed on: some 8 events. With 10,000 streams under way that is 28 MB.
 const (
-	blockSize  = 4 << 10
-	blockMarks = 32 // an event a read fills a block with fewer
+	blockSize  = 2 << 10
+	blockMarks = 16 // an event a read fills a block with fewer
 )
 
-// mostBlocks is how many blocks of an engine thread may lie with the deliverer and the sink: 64 MiB. Beyond, the thread does not read,
+// mostBlocks is how many blocks of an engine thread may lie with the deliverer and the sink: 16 MiB. Beyond, the thread does not read,
 // and its servers must wait.
-const mostBlocks = 64 << 20 / blockSize
+const mostBlocks = 16 << 20 / blockSize
 
 // blockPool keeps the blocks of one engine thread. get is the thread's alone; blocks come back from any goroutine.
 type blockPool struct {

@@ -239,7 +239,7 @@ func (l *loop) begin(c *econn, x *xfer) {
 	}
 	x.stale = c.uses > 0 || c.waited
 	c.uses++
-	x.base, x.reqEnd = c.rx, c.tx+int64(len(x.req))
+	x.base, x.reqEnd = c.rx, c.tx+int64(x.size)
 	if c.track.target >= 0 && l.ringed {
 		x.track = &c.track
 	}
@@ -257,7 +257,7 @@ func (l *loop) begin(c *econn, x *xfer) {
 // write sends what the kernel takes of a request; the rest follows when there is room. A failure shows in the read.
 func (l *loop) write(c *econn) {
 	x := c.x
-	for x.wrote < len(x.req) {
+	for x.wrote < x.size {
 		rest := x.req[x.wrote:]
 		now := l.clock.now()
 		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&rest[0])), uintptr(len(rest)), unix.MSG_NOSIGNAL, 0, 0)
@@ -296,7 +296,7 @@ func (l *loop) handle(c *econn, events uint32) {
 	if events&unix.EPOLLERR != 0 {
 		l.readErrors(c)
 	}
-	if events&unix.EPOLLOUT != 0 && c.x != nil && c.x.wrote < len(c.x.req) {
+	if events&unix.EPOLLOUT != 0 && c.x != nil && c.x.wrote < c.x.size {
 		l.write(c)
 	}
 	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP) != 0 {
@@ -373,7 +373,7 @@ func (l *loop) readErrors(c *econn) {
 			return
 		}
 		stamp, offset, ok := parseTransmit(l.ctl[:l.hdr.Controllen])
-		if x := c.x; ok && x != nil && x.wrote == len(x.req) && offset+1 == uint32(x.reqEnd) {
+		if x := c.x; ok && x != nil && x.wrote == x.size && offset+1 == uint32(x.reqEnd) {
 			mono, wall := l.clock.pair()
 			handed := x.tr.Sent.Or(0)
 			if at, ok := l.clock.at(mono, wall, stamp, handed); ok && at >= handed && !x.tr.Handed.Defined() {

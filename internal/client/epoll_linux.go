@@ -20,6 +20,7 @@ type Epoll struct {
 	deliverer *deliverer
 	guard     *stampGuard
 	noWire    error // why no packets are captured
+	ends      ends
 
 	mu      sync.Mutex
 	settled *sync.Cond

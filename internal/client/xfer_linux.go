@@ -11,7 +11,8 @@ import (
 // xfer is one job on its way through an engine thread. It belongs to the thread from Submit to its end, then to the deliverer.
 type xfer struct {
 	dating
-	req   []byte // the request
+	req   []byte // the request, until its answer begins
+	size  int    // its bytes
 	wrote int    // bytes of it that the kernel took
 	until *wire.Until
 	found bool // the terminator was there
@@ -31,9 +32,10 @@ type xfer struct {
 func newXfer(e *Epoll, j *Job) *xfer {
 	x := &xfer{dating: dating{job: j, tr: wire.Transcript{Target: j.Target, Framed: true}}}
 	x.req = appendRequest(nil, e.o.Targets[j.Target], &j.Call, e.o.UserAgent, e.o.FreshEach)
+	x.size = len(x.req)
 	j.Call.Body = nil
 	if len(j.Call.Until) > 0 {
-		x.until = wire.NewUntil(j.Call.Until)
+		x.until = e.ends.until(j.Call.Until)
 	}
 	return x
 }
@@ -45,6 +47,9 @@ func (x *xfer) handed() time.Duration { return x.tr.Handed.Or(x.tr.Sent.Or(never
 func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
 	x := c.x
 	x.bytes += len(b)
+	if x.wrote == x.size {
+		x.req = nil
+	}
 	if x.bytes > l.o.MaxBody {
 		l.finish(c, false, wire.FailMalformed, fmt.Sprintf("response above %d bytes", l.o.MaxBody))
 		return false
@@ -64,7 +69,7 @@ func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
 		if !x.tr.Ended.Defined() {
 			x.tr.Ended, x.bodyEnd = opt.Some(at), x.bytes-(len(b)-n)
 		}
-		keep := n == len(b) && c.http.KeepAlive() && !l.o.FreshEach && x.wrote == len(x.req)
+		keep := n == len(b) && c.http.KeepAlive() && !l.o.FreshEach && x.wrote == x.size
 		l.finish(c, keep, "", "")
 		return keep
 	}

@@ -14,14 +14,15 @@ import (
 
 // task is a request on its way through the run.
 type task struct {
+	plan  *Plan
 	req   bench.Request
 	job   client.Job
 	load  bench.Load
 	size  int           // bytes of the request
 	at    time.Duration // when it is due, counted from the begin of its phase
-	fold  *dialect.Fold
-	bytes int          // raw bytes folded so far
-	reads []store.Read // kept so far, with --keep-transcripts
+	fold  *dialect.Fold // once something has come: many wait for their turn
+	bytes int           // raw bytes folded so far
+	reads []store.Read  // kept so far, with --keep-transcripts
 	ended func(*bench.Record)
 }
 
@@ -93,12 +94,12 @@ func (c *collector) take(it item) {
 	t := it.t
 	if it.tr == nil {
 		c.keepReads(t, it.part.Raw, it.part.Marks)
-		t.fold.Feed(it.part)
+		t.folding().Feed(it.part)
 		release(it.part.Release)
 		return
 	}
 	c.keepReads(t, it.tr.Raw, it.tr.Marks)
-	r := t.fold.End(it.tr)
+	r := t.folding().End(it.tr)
 	release(it.tr.Release)
 	t.moments(&r)
 	if c.transcripts != nil && r.Outcome != bench.Dropped {
@@ -108,6 +109,14 @@ func (c *collector) take(it item) {
 		r.Events, r.EventTokens, r.EventChoice = nil, nil, nil
 	}
 	t.ended(&r)
+}
+
+// folding returns what the answer is folded with.
+func (t *task) folding() *dialect.Fold {
+	if t.fold == nil {
+		t.fold = dialect.NewFold(t.plan.Dialect, t.plan.Endpoint, &t.req, &t.plan.Options)
+	}
+	return t.fold
 }
 
 // release gives the bytes of a part back to the client: neither the fold nor the kept reads hold on to them.

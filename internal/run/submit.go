@@ -6,7 +6,6 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
-	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/rng"
@@ -17,7 +16,7 @@ import (
 // not.
 const (
 	lookahead    = 2 * time.Second        // a request is encoded so long before it is due
-	mostWaiting  = 4096                   // encoded requests that may wait for a slot
+	mostWaiting  = 2048                   // encoded requests that may wait for a slot
 	mostPrepared = 64 << 20               // bytes of them
 	fewestReady  = 2                      // that may wait however large they are
 	firstReady   = 64                     // requests that are ready at the begin, besides one for each slot
@@ -85,7 +84,7 @@ func (p *phaseRun) enough(n, size int, at time.Duration) bool {
 	case p.ph.Load.Paced():
 		return at >= lookahead
 	case limit > 0:
-		return n >= limit+max(limit, firstReady)
+		return n >= limit+min(max(limit, firstReady), mostWaiting/2)
 	}
 	return false
 }
@@ -165,8 +164,7 @@ func (p *phaseRun) prepare(q bench.Request, at time.Duration) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &task{req: q, load: p.ph.Load, size: len(call.Body), at: at}
-	t.fold = dialect.NewFold(pl.Dialect, pl.Endpoint, &t.req, &pl.Options)
+	t := &task{plan: pl, req: q, load: p.ph.Load, size: len(call.Body), at: at}
 	t.job = client.Job{ID: q.ID, Target: q.ID % len(pl.Targets), Call: call, Tag: t}
 	t.ended = func(r *bench.Record) { p.took(t, r) }
 	return t, nil

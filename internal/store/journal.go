@@ -19,7 +19,7 @@ import (
 // Journal appends records, one JSON line each. One goroutine owns the file: a line is written as soon as no other waits and synced to
 // disk each second, so that a killed process loses the requests in flight, and a power cut the last second too.
 type Journal struct {
-	in   chan bench.Record
+	in   chan *bench.Record
 	done chan struct{}
 	w    syncWriter
 	fail chan struct{} // closed at the first failure
@@ -53,7 +53,7 @@ func (d *Dir) NewJournal() (*Journal, error) {
 }
 
 func newJournal(w syncWriter) *Journal {
-	j := &Journal{in: make(chan bench.Record, journalQueue), done: make(chan struct{}), fail: make(chan struct{}), w: w}
+	j := &Journal{in: make(chan *bench.Record, journalQueue), done: make(chan struct{}), fail: make(chan struct{}), w: w}
 	go j.run()
 	return j
 }
@@ -61,10 +61,10 @@ func newJournal(w syncWriter) *Journal {
 // Append hands a record over. It reports whether it had to wait for storage.
 func (j *Journal) Append(r bench.Record) (waited bool) {
 	select {
-	case j.in <- r:
+	case j.in <- &r:
 		return false
 	default:
-		j.in <- r
+		j.in <- &r
 		return true
 	}
 }
@@ -111,7 +111,7 @@ func (j *Journal) run() {
 				return
 			}
 			if j.err != nil {
-				j.lost = append(j.lost, r)
+				j.lost = append(j.lost, *r)
 				continue
 			}
 			line, err := json.Marshal(r)
@@ -119,7 +119,7 @@ func (j *Journal) run() {
 				panic("store: a record does not marshal: " + err.Error())
 			}
 			buf = append(append(buf, line...), '\n')
-			held = append(held, r)
+			held = append(held, *r)
 			if len(buf) > 1<<20 || len(j.in) == 0 { // nobody else waits: a killed process loses nothing that has ended
 				write()
 			}

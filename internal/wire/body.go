@@ -192,31 +192,48 @@ func (b *Body) Header() http.Header {
 	return b.header
 }
 
-// Until searches a stream of body pieces for the first of several sequences, also across pieces.
-type Until struct {
+// Sequences are what is searched for in a stream of body pieces.
+type Sequences struct {
 	seqs [][]byte
 	core []byte // what all of them end with: one search tells that none is there
-	tail []byte // the last bytes before the next piece
-	most int
+	most int    // length of the longest
 }
 
-// NewUntil returns a search for the given sequences.
-func NewUntil(seqs []string) *Until {
-	u := &Until{}
-	for i, s := range seqs {
+// NewSequences returns those of the given sequences that are not empty.
+func NewSequences(seqs []string) *Sequences {
+	u := &Sequences{}
+	for _, s := range seqs {
 		if s == "" {
 			continue
 		}
 		u.seqs = append(u.seqs, []byte(s))
 		u.most = max(u.most, len(s))
-		if i == 0 {
+		if len(u.seqs) == 1 {
 			u.core = u.seqs[0]
 		}
 		u.core = commonSuffix(u.core, u.seqs[len(u.seqs)-1])
 	}
-	u.tail = make([]byte, 0, 2*u.most)
 	return u
 }
+
+// Until returns a search for the first of the sequences.
+func (s *Sequences) Until() *Until {
+	u := &Until{Sequences: s}
+	if u.tail = u.store[:0]; 2*s.most > len(u.store) {
+		u.tail = make([]byte, 0, 2*s.most)
+	}
+	return u
+}
+
+// Until searches a stream of body pieces for the first of several sequences, also across pieces. It must not be copied.
+type Until struct {
+	*Sequences
+	tail  []byte // the last bytes before the next piece
+	store [32]byte
+}
+
+// NewUntil returns a search for the given sequences.
+func NewUntil(seqs []string) *Until { return NewSequences(seqs).Until() }
 
 func commonSuffix(a, b []byte) []byte {
 	n := 0
@@ -254,7 +271,7 @@ func (u *Until) Found(piece []byte) bool {
 	return false
 }
 
-func (u *Until) in(b []byte) bool {
+func (u *Sequences) in(b []byte) bool {
 	if len(b) < len(u.core) || len(u.core) > 0 && !bytes.Contains(b, u.core) {
 		return false
 	}
