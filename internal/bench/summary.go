@@ -76,7 +76,9 @@ type ClientReport struct {
 	NoWire          string          `json:"no_wire,omitempty"`         // why no packets were captured
 	JournalBehind   bool            `json:"journal_behind"`            // the sender had to wait for storage
 	FileLimit       uint64          `json:"file_limit,omitempty"`
-	Test            *StampTest      `json:"stamp_test,omitempty"` // of the grades, before the run
+	Test            *StampTest      `json:"stamp_test,omitempty"`     // of the grades, before the run
+	EngineUser      time.Duration   `json:"engine_user_ns,omitempty"` // processor time of the engine threads; the kernel's work for them is system time
+	EngineSystem    time.Duration   `json:"engine_system_ns,omitempty"`
 	Toll            Toll            `json:"toll"`
 }
 
@@ -154,8 +156,8 @@ type Engine struct {
 	Slots     int           `json:"slots,omitempty"`
 	Quant     string        `json:"quantization,omitempty"`
 	Vocab     int           `json:"vocabulary,omitempty"`
-	Addresses []string      `json:"addresses,omitempty"`
-	Lookup    time.Duration `json:"dns_ns,omitempty"` // how long the lookup of its name took, once, before the run
+	Addresses []string      `json:"addresses,omitempty"` // of its name; none behind a proxy, which looks it up, or a unix socket
+	Lookup    time.Duration `json:"dns_ns,omitempty"`    // how long the lookup of its name took, once, before the run
 }
 
 // Summary is the result of a run.

@@ -33,7 +33,8 @@ type counts struct {
 	delays                                      delays // from a kernel stamp to the read
 	sched                                       delays // from when a thread wanted to run until it did
 	stalls                                      stalls
-	stampless                                   atomic.Bool // some connection had no kernel stamps
+	user, system                                atomic.Int64 // ns that engine threads used
+	stampless                                   atomic.Bool  // some connection had no kernel stamps
 }
 
 // report puts the counts into the client's report. A client that has read nothing has had no stamps.
@@ -45,7 +46,8 @@ func (n *counts) report(c *clock) bench.ClientReport {
 	steps, unrepaired := c.counts()
 	return bench.ClientReport{Stamp: string(stamp), Connections: int(n.connections.Load()), StaleRetries: int(n.stale.Load()),
 		Reads: int(n.reads.Load()), Unstamped: int(n.unstamped.Load()), ReadsHeldUp: int(n.waits.Load()),
-		ReadDelayP99: int64(n.delays.quantile(0.99)), SchedDelayP99: int64(n.sched.quantile(0.99)), Stalls: n.stalls.merged(), ClockSteps: steps, UnrepairedSteps: unrepaired}
+		ReadDelayP99: int64(n.delays.quantile(0.99)), SchedDelayP99: int64(n.sched.quantile(0.99)), Stalls: n.stalls.merged(),
+		EngineUser: time.Duration(n.user.Load()), EngineSystem: time.Duration(n.system.Load()), ClockSteps: steps, UnrepairedSteps: unrepaired}
 }
 
 // undated dates bytes by the return of the read.
@@ -86,7 +88,12 @@ type lookahead struct {
 
 const recordHeader = 5 // of TLS: type, version, length
 
+// newLookahead puts a lookahead over a connection. One that has been there for what came before it goes on.
 func newLookahead(d dated, records bool) *lookahead {
+	if l, ok := d.(*lookahead); ok {
+		l.records = records
+		return l
+	}
 	return &lookahead{dated: d, records: records, store: make([]byte, readSize)}
 }
 

@@ -146,6 +146,7 @@ func (l *loop) run() {
 	raisePriority()
 	defer close(l.ended)
 	defer l.free()
+	defer l.count.spend()
 	for {
 		l.now = l.clock.now()
 		l.expire()

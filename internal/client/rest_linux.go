@@ -21,6 +21,15 @@ const (
 	paceWindow  = 5 * time.Millisecond // over which the reads are counted
 )
 
+// spend counts what the calling thread, which ends, has used of the processors.
+func (n *counts) spend() {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_THREAD, &u) == nil {
+		n.user.Add(u.Utime.Nano())
+		n.system.Add(u.Stime.Nano())
+	}
+}
+
 // pace is how fast the reads of an engine thread come.
 type pace struct {
 	from  time.Duration
