@@ -51,7 +51,7 @@ its manifest. No generation is asked for.`,
 	}
 	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.register(all)
-	for _, name := range []string{"url", "model", "api-key", "header", "connect-timeout", "wait-ready"} {
+	for _, name := range []string{"url", "model", "api-key", "header", "connect-timeout", "proxy", "wait-ready"} {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
 	f.set = cmd.Flags()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/catalog"
+	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/wire"
 )
@@ -74,7 +75,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	f.set = set
 	f.timeout, f.connectTimeout, f.grace = duration(defaultTimeout), duration(defaultConnect), duration(defaultGrace)
 
-	set.StringArrayVar(&f.urls, "url", nil, "base URL of the server; repeat it for several, used round robin (vLLM: --base-url)")
+	set.StringArrayVar(&f.urls, "url", nil, "base URL of the server, or unix:/path of its socket; repeat it for several, used round robin (vLLM: --base-url)")
 	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, lmdeploy, llamacpp, ollama")
 	set.StringVar(&f.endpoint, "endpoint", "chat", "chat, completions, or a path that ends in /chat/completions or /completions")
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
@@ -128,7 +129,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.http, "http", "1.1", "HTTP version: 1.1 or 2")
 	set.StringVar(&f.stamps, "stamps", "auto", "where times come from: wire (packets, needs CAP_NET_RAW), socket (kernel stamps of reads), user (the reads themselves), or auto: the best there is")
 	set.IntVar(&f.engines, "engines", 0, "threads that send and stamp; 0 = as many as the load asks for")
-	set.StringVar(&f.proxy, "proxy", "", "HTTP proxy on the way to the server, such as http://proxy:3128; what the environment names (HTTP_PROXY) is not used")
+	set.StringVar(&f.proxy, "proxy", "", "HTTP proxy before the server: http://[user:password@]host:port. What the environment names (HTTP_PROXY) is not used; credentials are never printed or stored")
 	set.Var(&f.waitReady, "wait-ready", "wait up to so long for the server to come up")
 }
 
@@ -243,7 +244,7 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 	s := bench.Spec{Label: f.label, Metadata: metadata, Seed: f.seed, SeedGiven: f.given("seed"), Target: target, Workload: work, Sampling: sampling,
 		Phases: phases, SLO: slo, Percentiles: percentiles, MaxErrorRate: f.maxErrorRate,
 		Client: bench.Client{Timeout: time.Duration(f.timeout), ConnectTimeout: time.Duration(f.connectTimeout), Connection: f.connection, HTTP: f.http,
-			Stamps: f.stamps, Engines: f.engines, Proxy: f.proxy, Isolate: f.isolate},
+			Stamps: f.stamps, Engines: f.engines, Isolate: f.isolate},
 		Keep: bench.Keep{Events: f.events == "full", Text: f.keepText, Transcripts: f.keepTranscripts}}
 	if !s.SeedGiven {
 		s.Seed = drawSeed()
@@ -475,7 +476,7 @@ func parseMetadata(args []string) (map[string]string, error) {
 }
 
 // secretFlags have values that are never stored.
-var secretFlags = []string{"--api-key", "--header"}
+var secretFlags = []string{"--api-key", "--header", "--proxy"}
 
 // redact replaces the secrets of a command line.
 func redact(args []string) []string {
@@ -495,10 +496,13 @@ func redact(args []string) []string {
 	return out
 }
 
-// redacted keeps the name of a header.
+// redacted keeps the name of a header, and of a proxy what needs no secrecy.
 func redacted(flag, value string) string {
 	if i := strings.IndexAny(value, ":="); flag == "--header" && i > 0 {
 		return value[:i+1] + "REDACTED"
+	}
+	if p, err := client.ParseProxy(value); flag == "--proxy" && err == nil {
+		return p.String()
 	}
 	return "REDACTED"
 }

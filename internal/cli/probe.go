@@ -21,7 +21,7 @@ const probePrompt = "Write one sentence about the sea."
 
 // probeFlags are the flags of a run that a probe takes.
 var probeFlags = []string{"engine", "endpoint", "model", "api-key", "header", "extra-body", "prompt", "osl", "temperature", "top-p", "top-k", "sampling-seed",
-	"stop", "ignore-eos", "min-tokens", "max-tokens-field", "no-usage", "no-stream", "logprobs", "timeout", "connect-timeout", "http", "wait-ready"}
+	"stop", "ignore-eos", "min-tokens", "max-tokens-field", "no-usage", "no-stream", "logprobs", "timeout", "connect-timeout", "http", "proxy", "wait-ready"}
 
 func (a *app) probeCommand() *cobra.Command {
 	var f runFlags

@@ -84,6 +84,11 @@ func (a *app) runDeps(f *runFlags) (run.Deps, error) {
 	if err != nil {
 		return d, err
 	}
+	if f.proxy != "" {
+		if d.Proxy, err = client.ParseProxy(f.proxy); err != nil {
+			return d, err
+		}
+	}
 	key := f.apiKey
 	for _, name := range []string{"PRONY_API_KEY", "OPENAI_API_KEY"} {
 		if key == "" {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/prony-bench/prony/internal/proxytest"
 )
 
 // The test binary is also the program: scripts run it as `prony`.
@@ -49,7 +51,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "deadport": deadPort, "lines": lines, "redact": redactURL,
+			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "deadport": deadPort, "lines": lines, "redact": redactURL, "proxy": proxy,
 		},
 	})
 }
@@ -60,7 +62,8 @@ func simulate(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	}
-	cmd := exec.Command("prony", append([]string{"sim", "--listen", "127.0.0.1:0", "--until-stdin-closes"}, args...)...)
+	cmd := exec.Command("prony", append([]string{"sim", "--listen", "127.0.0.1:0", "--until-stdin-closes"}, args...)...) // a --listen of args comes later, and wins
+	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = append(os.Environ(), "PATH="+ts.Getenv("PATH"))
 	cmd.Path = lookIn(ts, "prony")
 	in, err := cmd.StdinPipe()
@@ -179,10 +182,32 @@ func killMid(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o600))
 }
 
-// deadport: puts the URL of a port where nobody listens into $DEAD.
+// proxy [CREDENTIALS]: starts a proxy until the script's end and puts its host:port into $PROXY. With the word notunnels it opens none.
+func proxy(ts *testscript.TestScript, neg bool, args []string) {
+	p := &proxytest.Proxy{Dial: (&net.Dialer{}).DialContext}
+	for _, a := range args {
+		if a == "notunnels" {
+			p.NoTunnels = true
+		} else {
+			p.Credentials = a
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Serve(l)
+	}()
+	ts.Defer(func() { l.Close(); <-ended })
+	ts.Setenv("PROXY", l.Addr().String())
+}
+
+// deadport: puts the URL of a port where nobody listens into $DEAD, and its host:port into $DEADADDR.
 func deadPort(ts *testscript.TestScript, neg bool, args []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
+	ts.Setenv("DEADADDR", l.Addr().String())
 	ts.Setenv("DEAD", "http://"+l.Addr().String())
 	l.Close()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"runtime"
 	"time"
 
@@ -44,7 +43,7 @@ All answer /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&addr, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one")
+	f.StringVar(&addr, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one, unix:/path is a unix socket")
 	f.StringVar(&mode, "mode", "exact", "exact, engine or script (--script alone means script)")
 	f.StringVar(&cfg.Model, "model", sim.DefaultModel, "name of the served model")
 	f.IntVar(&cfg.MaxModelLen, "max-model-len", sim.DefaultModelLen, "tokens of prompt and answer together")
@@ -135,9 +134,9 @@ func (a *app) serveSim(ctx context.Context, cfg sim.Config, addr string, untilEO
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", addr)
+	ln, url, err := sim.Listen(addr)
 	if err != nil {
-		return fault.Wrap(fault.Usage, err, "--listen", "give another port, or 0 for a free one")
+		return err
 	}
 	runtime.GOMAXPROCS(runtime.NumCPU() + 1) // for the thread that writes on time
 	ctx, cancel := context.WithCancel(ctx)
@@ -157,7 +156,7 @@ func (a *app) serveSim(ctx context.Context, cfg sim.Config, addr string, untilEO
 			cancel()
 		}()
 	}
-	fmt.Fprintf(a.Stdout, "http://%s model %s (%s mode)\n", ln.Addr(), cfg.Model, cfg.Mode)
+	fmt.Fprintf(a.Stdout, "%s model %s (%s mode)\n", url, cfg.Model, cfg.Mode)
 	err = srv.Serve(ctx, ln)
 	if errors.Is(err, context.Canceled) || ctx.Err() != nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -115,14 +116,21 @@ const (
 
 // Target is one server.
 type Target struct {
-	URL    *url.URL // http or https, with a base path
-	Addr   string   // host:port to connect to; resolved, so that no lookup falls into a measurement
+	URL    *url.URL // http or https, with a base path; http://localhost behind a unix socket
+	Addr   string   // host:port to connect to, of the proxy if there is one; resolved, so that no lookup falls into a measurement
 	Socket string   // path of a unix socket to connect to instead
+	Proxy  *Proxy   // nil = none
 }
 
-// ParseTarget reads a base URL. A missing scheme is http.
+// longestSocket is how long the path of a unix socket may be here, in bytes.
+const longestSocket = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+// ParseTarget reads a base URL: http, https, or unix with the path of a socket. A missing scheme is http.
 func ParseTarget(s string) (Target, error) {
 	text := strings.TrimSpace(s)
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		return parseSocket(s, path)
+	}
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
@@ -131,7 +139,7 @@ func ParseTarget(s string) (Target, error) {
 		return Target{}, fault.Usagef("a target looks like http://127.0.0.1:8000", "--url %q is no URL", s)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return Target{}, fault.Usagef("use http:// or https://", "--url %q has the scheme %q", s, u.Scheme)
+		return Target{}, fault.Usagef("use http://, https:// or unix:/path/of/socket", "--url %q has the scheme %q", s, u.Scheme)
 	}
 	if u.Hostname() == "" {
 		return Target{}, fault.Usagef("a target looks like http://127.0.0.1:8000", "--url %q names no host", s)
@@ -146,6 +154,22 @@ func ParseTarget(s string) (Target, error) {
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	return Target{URL: u, Addr: hostPort(u)}, nil
+}
+
+// parseSocket reads what follows unix: in a target.
+func parseSocket(s, path string) (Target, error) {
+	if rest, ok := strings.CutPrefix(path, "//"); ok {
+		if path = rest; !strings.HasPrefix(path, "/") {
+			return Target{}, fault.Usagef("two slashes are followed by a whole path: unix:///run/engine.sock; one that begins here is unix:engine.sock", "--url %q names a host before the path of its socket", s)
+		}
+	}
+	if path == "" || strings.ContainsRune(path, 0) {
+		return Target{}, fault.Usagef("such as unix:/run/engine.sock", "--url %q names no socket", s)
+	}
+	if len(path) > longestSocket {
+		return Target{}, fault.Usagef("give a shorter path, such as one that begins here: unix:engine.sock", "--url: the path of a unix socket has %d bytes at most, and this one %d", longestSocket, len(path))
+	}
+	return Target{URL: &url.URL{Scheme: "http", Host: "localhost"}, Socket: path}, nil
 }
 
 func hostPort(u *url.URL) string {
@@ -165,6 +189,28 @@ func (t Target) path(p string) string {
 	return base + p
 }
 
+// dialled returns what is to be connected to, as net.Dial takes it.
+func (t Target) dialled() (network, addr string) {
+	if t.Socket != "" {
+		return "unix", t.Socket
+	}
+	return "tcp", t.Addr
+}
+
+// Dial connects to the target, or to its proxy, with a function like net.Dial's.
+func (t Target) Dial(ctx context.Context, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (net.Conn, error) {
+	network, addr := t.dialled()
+	return dial(ctx, network, addr)
+}
+
+// Name names a path below the target to a person: as Join does, but with the path of its socket where it has one.
+func (t Target) Name(p string) string {
+	if t.Socket != "" {
+		return strings.TrimSpace("unix:" + t.Socket + " " + p)
+	}
+	return t.Join(p)
+}
+
 // Join returns the whole URL of a path below the target.
 func (t Target) Join(p string) string { return t.URL.Scheme + "://" + t.URL.Host + t.path(p) }
 
@@ -175,14 +221,35 @@ func (t Target) Root(p string) string {
 
 // Resolve finds an address of the target that accepts connections, trying every address of its name, IPv6 and IPv4, and sets
 // Addr to it: measurements then connect to it without a lookup. It returns all addresses of the name and the time of the lookup.
+// With a proxy those are the proxy's, which looks up the target itself. A unix socket has none; it is only connected to.
 func (t *Target) Resolve(ctx context.Context, timeout time.Duration) (addrs []string, took time.Duration, err error) {
-	host, port, _ := net.SplitHostPort(hostPort(t.URL))
+	d := net.Dialer{Timeout: timeout}
+	name, flag, hint := t.Name(""), "--url", "is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with"
+	unreachable := func(causes ...string) error {
+		return fault.New(fault.Target, name+" cannot be connected ("+strings.Join(causes, "; ")+")", hint)
+	}
+	if t.Socket != "" {
+		nc, derr := t.Dial(ctx, d.DialContext)
+		if derr != nil {
+			if ctx.Err() != nil {
+				return nil, 0, ctx.Err()
+			}
+			_, cause := connectFailure(derr)
+			return nil, 0, unreachable(cause)
+		}
+		return nil, 0, nc.Close()
+	}
+	u := t.URL
+	if t.Proxy != nil {
+		u, name, flag, hint = t.Proxy.url, "the proxy "+t.Proxy.String(), "--proxy", "is it up, and is that its address? without --proxy the server is connected directly"
+	}
+	host, port, _ := net.SplitHostPort(hostPort(u))
 	start := time.Now()
 	var ips []netip.Addr
 	if ip, perr := netip.ParseAddr(host); perr == nil {
 		ips = []netip.Addr{ip}
 	} else if ips, err = lookup(ctx, host); err != nil || len(ips) == 0 {
-		return nil, 0, fault.New(fault.Target, "the host name "+strconv.Quote(host)+" has no address", "check the spelling of --url, and DNS")
+		return nil, 0, fault.New(fault.Target, "the host name "+strconv.Quote(host)+" has no address", "check the spelling of "+flag+", and DNS")
 	}
 	took = time.Since(start)
 	var causes []string
@@ -190,7 +257,6 @@ func (t *Target) Resolve(ctx context.Context, timeout time.Duration) (addrs []st
 		addrs = append(addrs, ip.Unmap().String())
 	}
 	for _, a := range addrs {
-		d := net.Dialer{Timeout: timeout}
 		nc, derr := d.DialContext(ctx, "tcp", net.JoinHostPort(a, port))
 		if derr == nil {
 			t.Addr = nc.RemoteAddr().String()
@@ -203,8 +269,7 @@ func (t *Target) Resolve(ctx context.Context, timeout time.Duration) (addrs []st
 		_, cause := connectFailure(derr)
 		causes = append(causes, a+": "+cause)
 	}
-	return addrs, took, fault.New(fault.Target, t.URL.Scheme+"://"+t.URL.Host+" cannot be connected ("+strings.Join(causes, "; ")+")",
-		"is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with")
+	return addrs, took, unreachable(causes...)
 }
 
 // lookup returns the addresses of a name. localhost means both loopback addresses, whatever the hosts file lists (RFC 6761).

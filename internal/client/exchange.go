@@ -48,10 +48,13 @@ func newExchange(p *Portable, j *Job) *exchange {
 	return ex
 }
 
-// appendRequest writes a call as HTTP/1.1.
+// appendRequest writes a call as HTTP/1.1. A proxy that takes plain requests gets the whole URL, and its credentials.
 func appendRequest(b []byte, t Target, call *wire.Call, agent string, closeAfter bool) []byte {
 	b = append(b, call.Method...)
 	b = append(b, ' ')
+	if t.forwarded() {
+		b = append(append(append(b, t.URL.Scheme...), "://"...), t.URL.Host...)
+	}
 	b = append(b, t.path(call.Path)...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, t.URL.Host...)
@@ -61,6 +64,9 @@ func appendRequest(b []byte, t Target, call *wire.Call, agent string, closeAfter
 	}
 	for _, f := range call.Header {
 		b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
+	}
+	if t.forwarded() {
+		b = t.Proxy.appendCredentials(b)
 	}
 	if closeAfter {
 		b = append(b, "Connection: close\r\n"...)

@@ -22,6 +22,8 @@ func connectFailure(err error) (wire.Fail, string) {
 		return wire.FailDNS, "no address for " + dns.Name
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, memnet.ErrRefused):
 		return wire.FailRefused, "connection refused"
+	case errors.Is(err, syscall.EAGAIN): // of a unix socket
+		return wire.FailRefused, "the server's queue of connections is full"
 	case errors.Is(err, context.Canceled):
 		return wire.FailIncomplete, "cut while connecting"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):

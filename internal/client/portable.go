@@ -326,12 +326,21 @@ func (p *Portable) connect(ctx context.Context, target int, ex *exchange) (*conn
 	return c, failure{}
 }
 
-// open opens the connection below HTTP and TLS.
+// open opens the connection below HTTP and TLS: to the target, or through its proxy.
 func (p *Portable) open(ctx context.Context, t Target) (dated, failure) {
+	in, fail := p.openSocket(ctx, t)
+	if in == nil || !t.tunnelled(p.o.HTTP2) {
+		return in, fail
+	}
+	return tunnel(ctx, in, t, p.o.UserAgent)
+}
+
+// openSocket opens the connection of the socket.
+func (p *Portable) openSocket(ctx context.Context, t Target) (dated, failure) {
 	if p.pipes != nil {
 		return p.pipes.dial(ctx, t)
 	}
-	nc, err := p.dialer()(ctx, "tcp", t.Addr)
+	nc, err := t.Dial(ctx, p.dialer())
 	if err != nil {
 		kind, cause := connectFailure(err)
 		return nil, failure{kind, cause}

@@ -6,12 +6,14 @@ package discover
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +33,8 @@ type Prober struct {
 	HTTP   *http.Client
 	Join   func(path string) string // the whole URL of a path below /v1, or of the user's own
 	Root   func(path string) string // the whole URL of a path beside /v1
+	Name   string                   // of the server, for a person; empty = Join("")
+	Proxy  string                   // before the server; empty = none
 	Header []wire.Field             // authorisation and the user's own
 }
 
@@ -106,12 +110,24 @@ type models struct {
 // owners are the engines by what they write into owned_by.
 var owners = map[string]string{"vllm": "vllm", "sglang": "sglang", "lmdeploy": "lmdeploy", "tensorrt_llm": "trtllm", "llamacpp": "llamacpp", "prony-sim": "prony-sim"}
 
+// ofProxies are the answers by which a proxy says that it does not, or cannot, ask the server.
+var ofProxies = []int{http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusBadGateway, http.StatusGatewayTimeout}
+
+// ProxyHint says what to look at when a proxy refuses.
+const ProxyHint = "can the proxy reach the server, and does it want credentials (--proxy http://user:password@host:port)?"
+
+// name is what the server is called to a person.
+func (p *Prober) name() string { return cmp.Or(p.Name, p.Join("")) }
+
 // Identify finds out what a server tells about itself. The error is a fault when the server cannot be used at all.
 func (p *Prober) Identify(ctx context.Context) (bench.Engine, error) {
 	var e bench.Engine
 	a, err := p.ask(ctx, "/v1/models", nil)
 	if err != nil {
 		return e, p.unreachable(err)
+	}
+	if p.Proxy != "" && slices.Contains(ofProxies, a.status) {
+		return e, fault.New(fault.Target, fmt.Sprintf("%s answers %d through the proxy %s: %s", p.name(), a.status, p.Proxy, words(a.body)), ProxyHint)
 	}
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
 		return e, fault.New(fault.Target, fmt.Sprintf("the server refuses access (%d): %s", a.status, words(a.body)), "give a key with --api-key, or in PRONY_API_KEY")
@@ -176,6 +192,10 @@ func (p *Prober) version(ctx context.Context, e *bench.Engine) {
 
 // unreachable turns a transport failure into a fault.
 func (p *Prober) unreachable(err error) error {
+	var told *fault.Error
+	if errors.As(err, &told) {
+		return told
+	}
 	cause := err.Error()
 	if i := strings.LastIndex(cause, ": "); i >= 0 {
 		cause = cause[i+2:]
@@ -183,7 +203,7 @@ func (p *Prober) unreachable(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		cause = fmt.Sprintf("no answer within %v", askTimeout)
 	}
-	return fault.New(fault.Target, fmt.Sprintf("%s cannot be reached: %s", p.Join(""), cause), "is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with")
+	return fault.New(fault.Target, fmt.Sprintf("%s cannot be reached: %s", p.name(), cause), "is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with")
 }
 
 // Ready tells whether the server answers GET /v1/models or /health with success.

@@ -11,6 +11,7 @@ import (
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/rng"
 	"github.com/prony-bench/prony/internal/workload"
@@ -190,7 +191,7 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 		return 0, fmt.Errorf("%w: %w", errUnreadable, derr)
 	}
 	if d.Error != "" {
-		return 0, fault.New(fault.Target, fmt.Sprintf("%s answers no completion: %s", t.Join(call.Path), shorten(d.Error)), "is it the right --url and --endpoint?")
+		return 0, fault.New(fault.Target, fmt.Sprintf("%s answers no completion: %s", t.Name(call.Path), shorten(d.Error)), "is it the right --url and --endpoint?")
 	}
 	w := &p.Spec.Workload
 	w.Probes++
@@ -216,15 +217,17 @@ func (p *Plan) unusable(status int, body []byte, words string) error {
 	if words == "" {
 		words = string(body)
 	}
-	return unusableFault(p.Targets[0].Join(p.Endpoint.Path), status, shorten(words))
+	return unusableFault(p.Targets[0], p.Endpoint.Path, status, shorten(words))
 }
 
-func unusableFault(url string, status int, words string) error {
+func unusableFault(t client.Target, path string, status int, words string) error {
 	if words == "" {
 		words = http.StatusText(status)
 	}
 	hint := "the server's words say what it does not take: check --model, --endpoint and --extra-body"
 	switch {
+	case status == http.StatusProxyAuthRequired:
+		hint = discover.ProxyHint
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		hint = "give a key with --api-key, or in PRONY_API_KEY"
 	case status == http.StatusNotFound && strings.Contains(strings.ToLower(words), "model"):
@@ -234,5 +237,5 @@ func unusableFault(url string, status int, words string) error {
 	case strings.Contains(words, "stream_options"):
 		hint = "leave it out with --no-usage; token counts are then estimates"
 	}
-	return fault.New(fault.Target, fmt.Sprintf("%s answers %d: %s", url, status, words), hint)
+	return fault.New(fault.Target, fmt.Sprintf("%s answers %d: %s", t.Name(path), status, words), hint)
 }

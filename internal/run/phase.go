@@ -8,6 +8,7 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
+	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
 )
 
@@ -229,8 +230,7 @@ func (p *phaseRun) judge(rec *bench.Record) {
 		return
 	}
 	if e := p.r.first.take(rec, p.firstFew()); e != nil {
-		url := p.r.plan.Targets[rec.Target].Join(p.r.plan.Endpoint.Path)
-		p.halt(ending{state: bench.Stopped, why: "the target cannot be used", unusable: e.fault(url)})
+		p.halt(ending{state: bench.Stopped, why: "the target cannot be used", unusable: e.fault(p.r.plan.Targets[rec.Target], p.r.plan.Endpoint.Path)})
 		return
 	}
 	p.mu.Lock()
@@ -343,16 +343,19 @@ func (f *firstAnswers) take(rec *bench.Record, enough int) *firstAnswers {
 	return f
 }
 
-func (f *firstAnswers) fault(url string) error {
+func (f *firstAnswers) fault(t client.Target, path string) error {
 	if f.outcome == bench.Rejected {
-		return unusableFault(url, f.status, f.words)
+		return unusableFault(t, path, f.status, f.words)
 	}
 	hint := "is the server up, and --url its address?"
+	if t.Proxy != nil {
+		hint = discover.ProxyHint
+	}
 	switch f.outcome {
 	case bench.Malformed:
 		hint = "is it the right --url and --endpoint?"
 	case bench.Reset:
 		hint = "the server's log may say why it closes; does it want https://?"
 	}
-	return fault.New(fault.Target, fmt.Sprintf("%s cannot be used (%s): %s", url, f.outcome, f.words), hint)
+	return fault.New(fault.Target, fmt.Sprintf("%s cannot be used (%s): %s", t.Name(path), f.outcome, f.words), hint)
 }

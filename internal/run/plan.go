@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type Deps struct {
 
 	Header    []wire.Field  // authorisation and the user's own; never stored
 	TLS       *tls.Config   // nil = the system's roots
+	Proxy     *client.Proxy // before all targets, with its credentials; nil = none
 	Spin      time.Duration // client.DefaultSpin, or 0 in virtual time
 	WaitReady time.Duration // how long to wait for the server to come up
 
@@ -62,13 +64,13 @@ type Plan struct {
 	deps    Deps
 	secrets []string
 	tested  *bench.StampTest           // of the grades of the stamps; nil = not tested
-	asking  map[string]*http.Transport // by host, while the plan is being made
+	asking  map[string]*http.Transport // by target, while the plan is being made
 }
 
 // Prepare resolves the targets, asks the first one who it is, and finds out how long its prompts must be. Offline asks nobody:
 // what is then not known is an estimate.
 func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
-	p := &Plan{Spec: spec, deps: deps, secrets: secretsOf(deps.Header), asking: map[string]*http.Transport{}}
+	p := &Plan{Spec: spec, deps: deps, secrets: append(secretsOf(deps.Header), proxySecrets(deps.Proxy)...), asking: map[string]*http.Transport{}}
 	defer p.stopAsking()
 	if err := p.prepare(ctx, offline); err != nil {
 		return nil, p.concealError(err)
@@ -102,8 +104,14 @@ func (p *Plan) parse() error {
 		if err != nil {
 			return err
 		}
+		if p.deps.Proxy != nil {
+			if err := t.Via(p.deps.Proxy); err != nil {
+				return err
+			}
+		}
 		p.Targets = append(p.Targets, t)
 	}
+	p.Spec.Client.Proxy = p.deps.Proxy.String()
 	if len(p.Targets) == 0 {
 		return fault.New(fault.Usage, "no target is given", "give one with --url http://127.0.0.1:8000")
 	}
@@ -151,6 +159,9 @@ func (p *Plan) reach(ctx context.Context) error {
 			if addrs, took, err = t.Resolve(ctx, timeout); err != nil {
 				return err
 			}
+			if t.Proxy != nil {
+				addrs, took = nil, 0 // of the proxy, and not of the engine
+			}
 		}
 		e, err := p.prober(t).Identify(ctx)
 		if err != nil {
@@ -172,10 +183,10 @@ func (p *Plan) waitReady(ctx context.Context, t *client.Target) error {
 			return fault.New(fault.Interrupted, "interrupted while waiting for the server", "")
 		}
 		if time.Now().After(deadline) {
-			return fault.New(fault.Target, fmt.Sprintf("%s was not ready within %v", t.Join(""), p.deps.WaitReady), "look at the server's log, or give it more time with --wait-ready")
+			return fault.New(fault.Target, fmt.Sprintf("%s was not ready within %v", t.Name(""), p.deps.WaitReady), "look at the server's log, or give it more time with --wait-ready")
 		}
 		if !told {
-			p.deps.say("waiting for %s to be ready (up to %v)", t.Join(""), p.deps.WaitReady)
+			p.deps.say("waiting for %s to be ready (up to %v)", t.Name(""), p.deps.WaitReady)
 			told = true
 		}
 		select {
@@ -186,22 +197,32 @@ func (p *Plan) waitReady(ctx context.Context, t *client.Target) error {
 	return nil
 }
 
-// prober asks a target over plain HTTP, apart from what is measured.
+// prober asks a target over HTTP/1.1, apart from what is measured, and by the same way.
 func (p *Plan) prober(t *client.Target) *discover.Prober {
-	transport := p.asking[t.URL.Host]
+	transport := p.asking[t.Name("")]
 	if transport == nil {
 		dial := p.deps.Dial
 		if dial == nil {
 			dial = (&net.Dialer{Timeout: p.Spec.Client.ConnectTimeout}).DialContext
 		}
 		transport = &http.Transport{TLSClientConfig: p.deps.TLS,
-			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return dial(ctx, network, t.Addr) // the address that answered
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return t.Dial(ctx, dial) // the address that answered
 			}}
-		p.asking[t.URL.Host] = transport
+		if t.Proxy != nil {
+			transport.Proxy = http.ProxyURL(t.Proxy.URL())
+			transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, req *http.Request, resp *http.Response) error {
+				if resp.StatusCode == http.StatusOK {
+					return nil
+				}
+				return fault.New(fault.Target, t.Proxy.Refusal(req.Host, resp.StatusCode), discover.ProxyHint)
+			}
+		}
+		p.asking[t.Name("")] = transport
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &discover.Prober{HTTP: &http.Client{Transport: transport, CheckRedirect: refuse}, Join: t.Join, Root: t.Root, Header: p.deps.Header}
+	return &discover.Prober{HTTP: &http.Client{Transport: transport, CheckRedirect: refuse}, Join: t.Join, Root: t.Root, Name: t.Name(""),
+		Proxy: t.Proxy.String(), Header: p.deps.Header}
 }
 
 // stopAsking closes the connections of the questions: an idle one may hold a thread of the server.

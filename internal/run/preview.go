@@ -112,7 +112,7 @@ func (p *Plan) previewCall(out *Preview, k int, q bench.Request) error {
 		out.First = append(out.First, PreviewCall{})
 	}
 	c := &out.First[k]
-	c.URL = p.Targets[k%len(p.Targets)].Join(call.Path)
+	c.URL = p.Targets[k%len(p.Targets)].Name(call.Path)
 	c.Body = call.Body
 	for _, h := range call.Header {
 		if slices.ContainsFunc(p.deps.Header, func(f wire.Field) bool { return strings.EqualFold(f.Name, h.Name) }) {

@@ -63,7 +63,7 @@ func Probe(ctx context.Context, p *Plan) (*Probed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Probed{Call: call, URL: p.Targets[0].Join(call.Path)}
+	out := &Probed{Call: call, URL: p.Targets[0].Name(call.Path)}
 	s := &probeSink{end: make(chan *wire.Transcript, 1)}
 	e := p.newEngine(time.Now(), s)
 	e.Submit(&client.Job{Call: call})
@@ -83,12 +83,16 @@ func Probe(ctx context.Context, p *Plan) (*Probed, error) {
 	}
 	out.Record = fold.End(tr)
 	body := wire.NewBody(tr.Framed, tr.Status, tr.Header)
-	body.Feed(tr.Raw, tr.Marks, func(b wire.Piece) error {
+	keep := func(b wire.Piece) error {
 		if len(out.Body) < probedBody {
 			out.Body = append(out.Body, b.Bytes[:min(len(b.Bytes), probedBody-len(out.Body))]...)
 		}
 		return nil
-	})
+	}
+	for _, part := range s.parts {
+		body.Feed(part.Raw, part.Marks, keep)
+	}
+	body.Feed(tr.Raw, tr.Marks, keep)
 	out.Header = body.Header()
 	if ctx.Err() != nil {
 		return out, errors.New("interrupted")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/wire"
 )
@@ -29,6 +30,18 @@ func secretsOf(header []wire.Field) (out []string) {
 		if len(value) >= leastSecret {
 			out = append(out, value)
 		}
+	}
+	return out
+}
+
+// proxySecrets are the password of a proxy, and its credentials as they are sent.
+func proxySecrets(p *client.Proxy) []string {
+	if p == nil {
+		return nil
+	}
+	out := secretsOf([]wire.Field{{Name: "Proxy-Authorization", Value: p.Authorization()}})
+	if password, _ := p.URL().User.Password(); len(password) >= leastSecret {
+		out = append(out, password)
 	}
 	return out
 }
