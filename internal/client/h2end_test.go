@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -30,9 +29,9 @@ func TestH2Greeting(t *testing.T) {
 		"a bad setting": {func(p *h2peer) { p.fr.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 7}) },
 			wire.FailMalformed, "ENABLE_PUSH = 7", 0},
 		"closed":            {func(p *h2peer) { p.nc.Close() }, wire.FailReset, "closed by the server before the first request", 0},
-		"reset":             {func(p *h2peer) { reset(p.nc) }, wire.FailReset, "closed by the server before the first request", 0},
+		"reset":             {func(p *h2peer) { p.nc.Read(make([]byte, 1)); reset(p.nc) }, wire.FailReset, "closed by the server before the first request", 0},
 		"cut":               {func(p *h2peer) { p.nc.Write([]byte{0, 0, 6}); p.nc.Close() }, wire.FailReset, "closed by the server before the first request", 0},
-		"closed afterwards": {func(p *h2peer) { p.fr.WriteSettings(); reset(p.nc) }, wire.FailReset, "by the server", 0},
+		"closed afterwards": {func(p *h2peer) { p.fr.WriteSettings(); p.nc.Read(make([]byte, 1)); reset(p.nc) }, wire.FailReset, "by the server", 0},
 		"silence":           {func(p *h2peer) {}, wire.FailTimeout, "connect timeout", 300 * ms},
 	} {
 		h2every(t, Options{ConnectTimeout: 300 * ms}, h2script{first: c.first}, func(w *h2world) {
@@ -49,97 +48,6 @@ func TestH2Greeting(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Streams above the last one that a leaving server has looked at are sent once more, on a fresh connection, when their connection had
-// been used before; the others go on.
-func TestH2GoAway(t *testing.T) {
-	h2every(t, Options{}, h2script{answer: func(p *h2peer, r *h2asked) {
-		if p.n == 1 && r.id == 5 {
-			p.write(func() { p.fr.WriteGoAway(1, http2.ErrCodeNo, nil) })
-			time.Sleep(100 * ms)
-			p.ok(1, "first")
-			return
-		}
-		if p.n > 1 {
-			p.ok(r.id, fmt.Sprint("again ", string(r.body)))
-		}
-	}}, func(w *h2world) {
-		for i := range 3 {
-			w.engine.Submit(&Job{ID: i, Call: wire.Call{Method: "POST", Path: "/", Body: []byte(fmt.Sprint(i))}})
-			w.settle()
-		}
-		w.sink.await(3)
-		w.good(0, "first")
-		w.good(1, "again 1")
-		w.good(2, "again 2")
-		for i := range 3 {
-			if tr := w.sink.done[i]; tr.Retried != (i > 0) || i > 0 && tr.Reused && !w.sink.done[3-i].Reused == false {
-				w.t.Errorf("%d: %+v", i, tr)
-			}
-		}
-		w.call(3, wire.Call{Body: []byte("3")})
-		w.good(3, "again 3")
-		if r := w.engine.Close(); r.StaleRetries != 2 {
-			w.t.Errorf("stale retries %d", r.StaleRetries)
-		}
-		if asked, conns := w.peers.seen(); asked != 6 || conns != 3 {
-			w.t.Errorf("%d requests on %d connections", asked, conns)
-		}
-	})
-	// no second time, none on a fresh connection, and none where something has come
-	for name, c := range map[string]struct {
-		answer func(p *h2peer, r *h2asked)
-		asked  int
-	}{
-		"fresh": {func(p *h2peer, r *h2asked) {
-			p.write(func() { p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) })
-		}, 2},
-		"twice": {func(p *h2peer, r *h2asked) {
-			if r.n == 1 {
-				p.ok(r.id, "x")
-				return
-			}
-			p.write(func() { p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) })
-		}, 3},
-		"answered": {func(p *h2peer, r *h2asked) {
-			if r.n == 1 {
-				p.ok(r.id, "x")
-				return
-			}
-			p.head(r.id, false, ":status", "103")
-			p.write(func() { p.fr.WriteGoAway(0, http2.ErrCodeNo, nil) })
-		}, 2},
-	} {
-		h2virtual(t, Options{}, h2script{answer: c.answer}, func(w *h2world) {
-			w.call(0, wire.Call{})
-			tr := w.call(1, wire.Call{})
-			if tr.Fail != wire.FailReset || !strings.Contains(tr.Cause, "went away: NO_ERROR") || tr.Retried != (name == "twice") {
-				t.Errorf("%s: %+v", name, tr)
-			}
-			if asked, _ := w.peers.seen(); asked != c.asked {
-				t.Errorf("%s: %d requests, want %d", name, asked, c.asked)
-			}
-		})
-	}
-	// a server that only announces its leave
-	h2virtual(t, Options{}, h2script{answer: func(p *h2peer, r *h2asked) {
-		p.write(func() { p.fr.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil) })
-		time.Sleep(100 * ms)
-		p.write(func() { p.fr.WriteGoAway(r.id, http2.ErrCodeNo, nil) })
-		time.Sleep(100 * ms)
-		p.ok(r.id, "x")
-	}}, func(w *h2world) {
-		w.submit(0)
-		synctest.Wait()
-		w.submit(1)
-		w.sink.await(2)
-		for i := range 2 {
-			if w.good(i, "x"); w.sink.done[i].Reused || w.sink.done[i].Retried {
-				t.Errorf("%+v", w.sink.done[i])
-			}
-		}
-	})
 }
 
 // The timeout ends a stream alone, and tells the server; where nothing at all came, the connection is not used again.

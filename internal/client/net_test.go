@@ -142,36 +142,52 @@ func TestHTTP2Plain(t *testing.T) {
 	}
 }
 
-// An HTTP/2 exchange meets the timeout and the cut as an HTTP/1.1 one does.
+// An HTTP/2 exchange meets the timeout and the cut as an HTTP/1.1 one does, also in the middle of what TLS reads; its connection goes on.
 func TestHTTP2Ends(t *testing.T) {
 	gate := make(chan struct{})
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "data: 0\n\n")
-		w.(http.Flusher).Flush()
-		<-gate
-	}))
-	srv.Config.Protocols = new(http.Protocols)
-	srv.Config.Protocols.SetUnencryptedHTTP2(true)
-	srv.Start()
-	defer srv.Close()
+		if w.(http.Flusher).Flush(); r.URL.Path == "/x" {
+			<-gate
+		}
+	})
 	defer close(gate)
-	s, e := real(t, srv.URL, Options{HTTP2: true, Timeout: 50 * ms}, 1)
-	e.Close()
-	if tr := s.done[0]; tr.Fail != wire.FailTimeout || s.body(0) != "data: 0\n\n" {
-		t.Errorf("%q %q", tr.Fail, tr.Cause)
-	}
-	target, _ := ParseTarget(srv.URL)
-	s = newSink()
-	e = NewPortable(Options{Epoch: time.Now(), Sink: s, Targets: []Target{target}, HTTP2: true})
-	e.Submit(&Job{Call: wire.Call{Method: "POST", Path: "/x"}})
-	for e.counts.reads.Load() == 0 {
-		time.Sleep(ms)
-	}
-	e.Cut()
-	s.await(1)
-	e.Close()
-	if tr := s.done[0]; tr.Fail != wire.FailIncomplete {
-		t.Errorf("%q %q", tr.Fail, tr.Cause)
+	for _, secure := range []bool{false, true} {
+		srv := httptest.NewUnstartedServer(handler)
+		srv.EnableHTTP2 = true
+		o := Options{HTTP2: true, Timeout: 100 * ms, ConnectTimeout: 10 * time.Second}
+		if secure {
+			srv.StartTLS()
+			o.TLS = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"}
+		} else {
+			srv.Config.Protocols = new(http.Protocols)
+			srv.Config.Protocols.SetUnencryptedHTTP2(true)
+			srv.Start()
+		}
+		t.Cleanup(srv.Close) // once the gate is open
+		s, e := real(t, srv.URL, o, 3)
+		for i := range 3 {
+			if tr := s.done[i]; tr.Fail != wire.FailTimeout || s.body(i) != "data: 0\n\n" || tr.Reused != (i > 0) {
+				t.Errorf("TLS %v: %q %q %q", secure, tr.Fail, tr.Cause, s.body(i))
+			}
+		}
+		e.Submit(&Job{ID: 3, Call: wire.Call{Method: "POST", Path: "/y"}})
+		s.await(1)
+		if tr := s.done[3]; tr.Fail != "" || !tr.Reused || s.body(3) != "data: 0\n\n" {
+			t.Errorf("TLS %v, afterwards: %+v", secure, tr)
+		}
+		e.Submit(&Job{ID: 4, Call: wire.Call{Method: "POST", Path: "/x"}})
+		for n := e.counts.reads.Load(); e.counts.reads.Load() == n; {
+			time.Sleep(ms)
+		}
+		e.Cut()
+		s.await(1)
+		if tr := s.done[4]; tr.Fail != wire.FailIncomplete {
+			t.Errorf("TLS %v: %q %q", secure, tr.Fail, tr.Cause)
+		}
+		if r := e.Close(); r.Connections != 1 {
+			t.Errorf("TLS %v: %+v", secure, r)
+		}
 	}
 }
 
