@@ -22,7 +22,10 @@ type block struct {
 	by      int64         // wall clock after the last read
 	at      time.Duration // when it was handed on
 	wire    []wire.Mark   // marks of the packets
-	free    func()        // gives it back to its pool
+	piped   bool          // it came out of a pipe, and offs tells where in the connection what each mark dates was complete
+	offs    []int64
+	as      wire.Part // how it is handed on, then
+	free    func()    // gives it back to its pool
 }
 
 // dating is what is known of a job's place in its connection, so that its moments can be those of its packets.
@@ -35,6 +38,7 @@ type dating struct {
 	headEnd int             // offset in the response behind its head; 0 = not complete
 	bodyEnd int             // likewise behind the end or the terminator
 	closes  bool            // the end of the connection ends the response
+	shared  bool            // other exchanges are under way on the connection
 
 	// The deliverer's.
 	dated  int  // bytes that have been given moments
@@ -89,6 +93,8 @@ func (s *blockStack) push(b *block) {
 		}
 	}
 }
+
+func (s *blockStack) empty() bool { return s.top.Load() == nil }
 
 // takeAll returns the newest block, with the older ones behind it.
 func (s *blockStack) takeAll() *block { return s.top.Swap(nil) }

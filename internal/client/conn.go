@@ -49,6 +49,7 @@ func (c *conn) assign(ex *exchange) {
 	}
 	ex.mayBeStale = c.uses > 0 || c.waited
 	c.uses++
+	ex.piped.over(c.in, false)
 	ex.tr.Stamp = wire.StampUser
 	if c.in.stamped() {
 		ex.tr.Stamp = wire.StampSocket
@@ -67,7 +68,9 @@ func (c *conn) begin(ex *exchange) {
 	ex.onCancel(func() { c.nc.SetDeadline(time.Unix(1, 0)) })
 	if ex.written == nil {
 		ex.sending(c)
-		c.nc.Write(ex.raw)
+		if _, err := c.nc.Write(ex.raw); err == nil {
+			ex.piped.sent()
+		}
 		return
 	}
 	c.p.wg.Go(func() {
@@ -79,7 +82,9 @@ func (c *conn) begin(ex *exchange) {
 		}
 		ex.sending(c)
 		_, err := c.nc.Write(ex.raw[cut:])
-		ex.unwritten = err != nil
+		if ex.unwritten = err != nil; !ex.unwritten {
+			ex.piped.sent()
+		}
 	})
 }
 
@@ -165,6 +170,7 @@ func (ex *exchange) feed(c *conn, b []byte, at time.Duration) (done, keep bool, 
 	if ex.http.Done() {
 		if !ex.tr.Ended.Defined() {
 			ex.tr.Ended = opt.Some(at)
+			ex.piped.ended()
 		}
 		keep = n == len(b) && ex.http.KeepAlive() && !c.p.o.FreshEach && ex.writerDone(c)
 		return true, keep, failure{}
@@ -177,6 +183,7 @@ func (ex *exchange) feed(c *conn, b []byte, at time.Duration) (done, keep bool, 
 
 func (ex *exchange) headDone(at time.Duration) {
 	ex.tr.HeadAt = opt.Some(at)
+	ex.piped.headed()
 	if ex.until != nil {
 		coding := ex.http.Header().Get("Content-Encoding")
 		ex.plain = coding == "" || strings.EqualFold(coding, "identity")

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/tap"
 	"github.com/prony-bench/prony/internal/wire"
@@ -72,7 +73,7 @@ func (d *deliverer) run() {
 		d.deliverAll()
 		select {
 		case <-d.quit:
-			if d.waiting == nil {
+			if d.waiting == nil && d.inbox.empty() {
 				return
 			}
 		default:
@@ -152,7 +153,12 @@ func (d *deliverer) deliver(b *block) {
 		}
 	}
 	if !b.end {
-		d.sink.Part(x.job, wire.Part{Raw: b.raw, Marks: marks, Framed: true, Release: b.free})
+		part := wire.Part{Framed: true}
+		if b.piped {
+			part = b.as
+		}
+		part.Raw, part.Marks, part.Release = b.raw, marks, b.free
+		d.sink.Part(x.job, part)
 		return
 	}
 	x.tr.Raw, x.tr.Marks, x.tr.Release = b.raw, marks, b.free
@@ -169,10 +175,16 @@ func (d *deliverer) deliver(b *block) {
 func (r *ring) redate(b *block) []wire.Mark {
 	x := b.x
 	c := r.find(x.track)
-	marks, all := r.date(c, x.base, x.dated, b.marks, b.by, b.wire[:0])
-	b.wire = marks
-	if n := len(b.marks); n > 0 {
-		x.dated = b.marks[n-1].End
+	var marks []wire.Mark
+	all := false
+	if b.piped {
+		marks, all = r.datePiped(c, b)
+	} else {
+		marks, all = r.date(c, x.base, x.dated, b.marks, b.by, b.wire[:0])
+		b.wire = marks
+		if n := len(b.marks); n > 0 {
+			x.dated = b.marks[n-1].End
+		}
 	}
 	x.doubt = x.doubt || !all && len(b.marks) > 0
 	if c == nil {
@@ -184,7 +196,9 @@ func (r *ring) redate(b *block) []wire.Mark {
 	if b.end {
 		r.redateEnd(x, c)
 	}
-	c.In.Trim(x.base + int64(x.dated))
+	if !x.shared {
+		c.In.Trim(x.base + int64(x.dated))
+	}
 	return marks
 }
 
@@ -210,7 +224,9 @@ func (r *ring) redateEnd(x *dating, c *tap.Conn) {
 	if sent && !x.doubt {
 		x.tr.Stamp = wire.StampWire
 	}
-	c.Out.Trim(x.reqEnd)
+	if !x.shared {
+		c.Out.Trim(x.reqEnd)
+	}
 }
 
 // moment returns when the first bytes of an exchange were there.
@@ -224,6 +240,21 @@ func (r *ring) moment(c *tap.Conn, x *dating, end int) (m opt.Of[time.Duration])
 		}
 	}
 	return m
+}
+
+// report tells of the capture; noWire is why there is none. The deliverer, which may be nil then, must have ended.
+func (d *deliverer) report(r *bench.ClientReport, noWire error) {
+	if d == nil || d.ring == nil {
+		if noWire != nil {
+			r.NoWire = noWire.Error()
+		}
+		return
+	}
+	r.RingDropped, r.RingTrouble = d.ring.whatHappened()
+	r.WireExchanges, r.OtherExchanges = int(d.fromRing), int(d.fromReads)
+	if d.fromRing > 0 {
+		r.Stamp = string(wire.StampWire)
+	}
 }
 
 // stop ends the deliverer. Nothing may be under way.

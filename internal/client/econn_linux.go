@@ -158,13 +158,18 @@ func (l *loop) connected(c *econn) {
 	now := l.clock.now()
 	l.count.connections.Add(1)
 	c.connecting, c.took = false, opt.Some(now-c.started)
+	if l.ringed {
+		l.follow(c)
+	}
 	if c.pipe != nil {
+		if l.ringed {
+			c.pipe.track = &c.track
+		}
 		c.pipe.opened(c, failure{})
 		return
 	}
 	switch {
 	case l.ringed:
-		l.follow(c)
 	case l.stamped(c.addr):
 		unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, transmitStamps)
 	}

@@ -70,7 +70,7 @@ func NewEpoll(o Options) (*Epoll, error) {
 		}
 		e.loops = append(e.loops, l)
 	}
-	r, why := e.openRing()
+	r, why := ringFor(&e.o)
 	for _, l := range e.loops {
 		l.ringed = r != nil
 	}
@@ -93,15 +93,15 @@ func NewEpoll(o Options) (*Epoll, error) {
 	return e, nil
 }
 
-// openRing captures the packets of the targets, or says why not.
-func (e *Epoll) openRing() (*ring, error) {
-	if s := e.o.Stamps; s != "" && s != wire.StampWire {
+// ringFor captures the packets of the targets, or says why not.
+func ringFor(o *Options) (*ring, error) {
+	if s := o.Stamps; s != "" && s != wire.StampWire {
 		return nil, fmt.Errorf("the stamps asked for are %s", s)
 	}
-	if e.o.NoWire != "" {
-		return nil, errors.New(e.o.NoWire)
+	if o.NoWire != "" {
+		return nil, errors.New(o.NoWire)
 	}
-	return openRing(e.o.Targets, newClock(e.o.Epoch))
+	return openRing(o.Targets, newClock(o.Epoch))
 }
 
 // share is the i-th of n parts of a cap, which sum up to it; 0 without one.
@@ -196,15 +196,7 @@ func (e *Epoll) busy() bool {
 func (e *Epoll) report() bench.ClientReport {
 	r := e.counts.report(e.loops[0].clock)
 	r.Engine, r.Threads = "epoll", len(e.loops)
-	if d := e.deliverer; d.ring != nil {
-		r.RingDropped, r.RingTrouble = d.ring.whatHappened()
-		r.WireExchanges, r.OtherExchanges = int(d.fromRing), int(d.fromReads)
-		if d.fromRing > 0 {
-			r.Stamp = string(wire.StampWire)
-		}
-	} else if e.noWire != nil {
-		r.NoWire = e.noWire.Error()
-	}
+	e.deliverer.report(&r, e.noWire)
 	for _, l := range e.loops[1:] {
 		steps, unrepaired := l.clock.counts()
 		r.ClockSteps = max(r.ClockSteps, steps)

@@ -24,6 +24,8 @@ type exchange struct {
 	untilFound bool
 	plain      bool // the body is not compressed, so that it can be searched
 
+	piped piped // its places in the connection
+
 	sent      atomic.Int64  // offset from the epoch, written by the writer while the reader may read already
 	written   chan struct{} // closed when the writer is done with a large request; nil for a small one
 	unwritten bool          // the writer gave up; valid when written is closed
@@ -130,8 +132,11 @@ func (ex *exchange) take(b []byte, at time.Duration) error {
 	}
 	tr.Raw = append(tr.Raw, b...)
 	tr.Marks = append(tr.Marks, wire.Mark{End: tr.Bytes, At: at})
+	ex.piped.came()
 	if len(tr.Raw) >= ex.p.o.PartSize {
-		ex.p.o.Sink.Part(ex.job, wire.Part{Raw: tr.Raw, Marks: tr.Marks, Framed: tr.Framed, Status: tr.Status, Header: tr.Header})
+		if !ex.p.pipes.hand(ex, false) {
+			ex.p.o.Sink.Part(ex.job, wire.Part{Raw: tr.Raw, Marks: tr.Marks, Framed: tr.Framed, Status: tr.Status, Header: tr.Header})
+		}
 		tr.Raw, tr.Marks = nil, nil
 	}
 	return nil
@@ -145,6 +150,7 @@ func (ex *exchange) search(body []byte, at time.Duration) {
 	if ex.until.Found(body) {
 		ex.untilFound = true
 		ex.tr.Ended = opt.Some(at)
+		ex.piped.ended()
 	}
 }
 

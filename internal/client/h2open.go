@@ -47,7 +47,7 @@ func (p *Portable) connectHTTP2(ctx context.Context, target int) (*h2conn, failu
 		defer cancel()
 	}
 	start := p.clock.now()
-	raw, fail := p.open(ctx, t)
+	raw, fail := p.open(ctx, target)
 	if raw == nil {
 		return nil, fail
 	}

@@ -194,6 +194,7 @@ func (c *h2conn) write(b []byte, lasts []h2last) error {
 	for at := 0; at < len(b); {
 		end := min(len(b), at+lastPiece)
 		k := 0
+		var ended []h2last
 		for k < len(lasts) && lasts[k].end <= end {
 			k++
 		}
@@ -203,10 +204,13 @@ func (c *h2conn) write(b []byte, lasts []h2last) error {
 				l.ex.sent.Store(int64(now))
 			}
 			c.in.sending(now)
-			lasts = lasts[k:]
+			ended, lasts = lasts[:k], lasts[k:]
 		}
 		if _, err := c.nc.Write(b[at:end]); err != nil {
 			return err
+		}
+		for _, l := range ended {
+			l.ex.piped.sent()
 		}
 		at = end
 	}

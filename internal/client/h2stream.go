@@ -81,6 +81,7 @@ func (c *h2conn) begin(j *h2job) bool {
 	if !ex.mayBeStale {
 		ex.tr.Connect, ex.tr.TLS = c.connect, c.tls
 	}
+	ex.piped.over(c.in, true)
 	ex.tr.Stamp = wire.StampUser
 	if c.in.stamped() {
 		ex.tr.Stamp = wire.StampSocket
@@ -142,6 +143,7 @@ func (c *h2conn) head(s *h2stream, status int, f *http2.MetaHeadersFrame, at tim
 	ex := s.job.ex
 	s.headed = true
 	ex.tr.Status, ex.tr.Header, ex.tr.HeadAt = status, h2Header(f.RegularFields()), opt.Some(at)
+	ex.piped.headed()
 	coding := ex.tr.Header.Get("Content-Encoding")
 	ex.plain = coding == "" || strings.EqualFold(coding, "identity")
 	bodiless := status == http.StatusNoContent || status == http.StatusNotModified || ex.job.Call.Method == http.MethodHead
@@ -220,9 +222,11 @@ func (c *h2conn) complete(s *h2stream, at time.Duration) {
 	tr := s.job.ex.tr
 	if !tr.Ended.Defined() {
 		tr.Ended = opt.Some(at)
+		s.job.ex.piped.ended()
 	}
 	if n := len(tr.Marks); n == 0 || tr.Marks[n-1].At != at {
 		tr.Marks = append(tr.Marks, wire.Mark{End: tr.Bytes, At: at}) // what ended it had no bytes of the body, but is when the slot is free
+		s.job.ex.piped.came()
 	}
 	c.end(s, failure{}, http2.ErrCodeCancel)
 }

@@ -30,6 +30,7 @@ type loop struct {
 	now      time.Duration // newest reading of the clock
 	wall     int64         // the wall clock with the newest read
 	ringed   bool          // packets are captured
+	piped    bool          // its connections are pipes
 	queue    xferQueue
 	slots    *slots        // nil without a cap
 	next     time.Duration // when the first job of the queue may go out; never without one or without a slot
@@ -156,7 +157,7 @@ func (l *loop) run() {
 		}
 		l.holdBack()
 		l.came = l.count.stalls.came(l.came, l.now, l.working)
-		l.working = l.busy > 0 || l.hand == nil && len(l.conns) > len(l.vacant)
+		l.working = l.busy > 0 || l.piped && len(l.conns) > len(l.vacant)
 		n := l.wait()
 		for k := range n {
 			ev := &l.evs[k]

@@ -16,21 +16,39 @@ import (
 )
 
 // pipes are connections that one engine thread reads and dates for protocols that it does not frame: TLS, HTTP/2, the way through a
-// proxy. Decoding them late does no harm: the moments belong to the bytes.
-type pipes struct{ l *loop }
+// proxy. Decoding them late does no harm: the moments belong to the bytes. Where packets are captured, what was decoded goes through a
+// deliverer, which gives it the moments of its packets.
+type pipes struct {
+	l         *loop
+	deliverer *deliverer // nil: no packets are captured
+	noWire    error      // why
+}
 
-// newPipes starts the thread; nil where the system does not allow it.
-func newPipes(o *Options, c *clock, n *counts) *pipes {
+// newPipes starts the thread; nil where the system does not allow it. busy tells whether some job has not been handed on.
+func newPipes(o *Options, c *clock, n *counts, busy func() bool) *pipes {
 	l, err := newLoop(o, nil, 0, c, n, nil)
 	if err != nil {
 		return nil
 	}
+	p := &pipes{l: l}
+	l.piped = true
+	r, err := ringFor(o)
+	if err == nil {
+		if p.deliverer, err = newDeliverer(o.Sink, r, newClock(o.Epoch), busy, func() {}); err != nil {
+			r.close()
+		}
+	}
+	p.noWire = err
+	if p.deliverer != nil {
+		l.ringed, l.hand = true, p.deliverer.take
+		go p.deliverer.run()
+	}
 	moreProcs(1)
 	go l.run()
-	return &pipes{l}
+	return p
 }
 
-// close ends the thread. All connections must have been closed.
+// close ends the thread and delivers what is left. All connections must have been closed.
 func (p *pipes) close() {
 	if p == nil {
 		return
@@ -38,15 +56,18 @@ func (p *pipes) close() {
 	p.l.tell(&command{kind: cmdStop})
 	<-p.l.ended
 	moreProcs(-1)
+	if p.deliverer != nil {
+		p.deliverer.stop()
+	}
 }
 
-// dial opens a connection.
-func (p *pipes) dial(ctx context.Context, t Target) (dated, failure) {
+// dial opens a connection to a target.
+func (p *pipes) dial(ctx context.Context, t Target, number int) (dated, failure) {
 	addr, err := sockaddrOf(t)
 	if err != nil {
 		return nil, failure{wire.FailDNS, err.Error()}
 	}
-	c := &pipe{l: p.l, addr: addr, state: make(chan failure, 1)}
+	c := &pipe{l: p.l, addr: addr, target: number, state: make(chan failure, 1)}
 	c.changed = sync.NewCond(&c.mu)
 	p.l.tell(&command{kind: cmdDial, pipe: c})
 	select {
@@ -64,13 +85,16 @@ func (p *pipes) dial(ctx context.Context, t Target) (dated, failure) {
 
 // pipe is one such connection. What has been read and not been taken is bounded: beyond, the socket is left alone.
 type pipe struct {
-	l     *loop
-	addr  sockaddr
-	state chan failure // the end of the connect
-	conn  *econn       // the thread's
-	fd    int          // set before the end of the connect
-	kern  bool         // its stamps are the kernel's
-	sent  atomic.Int64 // when the newest request went out
+	l      *loop
+	addr   sockaddr
+	target int
+	state  chan failure // the end of the connect
+	conn   *econn       // the thread's
+	fd     int          // set before the end of the connect
+	kern   bool         // its stamps are the kernel's
+	track  *track       // what the ring has to know of it; nil when no packets are captured
+	out    atomic.Int64 // bytes written
+	sent   atomic.Int64 // when the newest request went out
 
 	mu      sync.Mutex
 	changed *sync.Cond // there is something to read, or room to write, or an end
@@ -96,7 +120,7 @@ type deadline struct {
 
 // dialPipe starts to open a connection.
 func (l *loop) dialPipe(p *pipe) {
-	c := l.newConn(&p.addr, 0)
+	c := l.newConn(&p.addr, p.target)
 	c.pipe, p.conn = p, c
 	l.connect(c)
 }
@@ -220,6 +244,7 @@ func (p *pipe) Write(b []byte) (int, error) {
 		switch {
 		case err == nil:
 			done += n
+			p.out.Add(int64(n))
 		case err == syscall.EINTR:
 		case err == syscall.EAGAIN:
 			for p.outs == outs && !p.closed && !p.write.over {

@@ -2,13 +2,30 @@
 
 package client
 
-import "context"
+import (
+	"context"
+
+	"github.com/prony-bench/prony/internal/bench"
+)
 
 // pipes do not exist here: each connection reads for itself.
 type pipes struct{}
 
-func newPipes(*Options, *clock, *counts) *pipes { return nil }
+func newPipes(*Options, *clock, *counts, func() bool) *pipes { return nil }
 
-func (p *pipes) dial(context.Context, Target) (dated, failure) { panic("client: no pipes here") }
+func (p *pipes) dial(context.Context, Target, int) (dated, failure) { panic("client: no pipes here") }
+
+func (p *pipes) hand(*exchange, bool) bool { return false }
+
+func (p *pipes) report(*bench.ClientReport) {}
 
 func (p *pipes) close() {}
+
+// piped knows nothing where there are no pipes.
+type piped struct{}
+
+func (*piped) over(dated, bool) {}
+func (*piped) sent()            {}
+func (*piped) came()            {}
+func (*piped) headed()          {}
+func (*piped) ended()           {}

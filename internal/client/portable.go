@@ -69,7 +69,7 @@ func newPortable(o Options, threaded bool) *Portable {
 		p.slots = newSlots(o.Cap, p.clock.now())
 	}
 	if threaded && o.Dial == nil {
-		p.pipes = newPipes(&p.o, p.clock, &p.counts)
+		p.pipes = newPipes(&p.o, p.clock, &p.counts, p.working)
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if o.HTTP2 {
@@ -213,6 +213,7 @@ func (p *Portable) working() bool {
 func (p *Portable) report() bench.ClientReport {
 	r := p.counts.report(p.clock)
 	r.Engine = "portable"
+	p.pipes.report(&r)
 	return r
 }
 
@@ -303,7 +304,7 @@ func (p *Portable) connect(ctx context.Context, target int, ex *exchange) (*conn
 		defer cancel()
 	}
 	start := p.clock.now()
-	in, fail := p.open(ctx, t)
+	in, fail := p.open(ctx, target)
 	if in == nil {
 		return nil, fail
 	}
@@ -327,8 +328,9 @@ func (p *Portable) connect(ctx context.Context, target int, ex *exchange) (*conn
 }
 
 // open opens the connection below HTTP and TLS: to the target, or through its proxy.
-func (p *Portable) open(ctx context.Context, t Target) (dated, failure) {
-	in, fail := p.openSocket(ctx, t)
+func (p *Portable) open(ctx context.Context, target int) (dated, failure) {
+	t := p.o.Targets[target]
+	in, fail := p.openSocket(ctx, target)
 	if in == nil || !t.tunnelled(p.o.HTTP2) {
 		return in, fail
 	}
@@ -336,9 +338,10 @@ func (p *Portable) open(ctx context.Context, t Target) (dated, failure) {
 }
 
 // openSocket opens the connection of the socket.
-func (p *Portable) openSocket(ctx context.Context, t Target) (dated, failure) {
+func (p *Portable) openSocket(ctx context.Context, target int) (dated, failure) {
+	t := p.o.Targets[target]
 	if p.pipes != nil {
-		return p.pipes.dial(ctx, t)
+		return p.pipes.dial(ctx, t, target)
 	}
 	nc, err := t.Dial(ctx, p.dialer())
 	if err != nil {
@@ -410,7 +413,9 @@ func (p *Portable) finish(ex *exchange, c *conn, kind wire.Fail, cause string) {
 	if wake {
 		p.sleep.wake()
 	}
-	p.o.Sink.Done(ex.job, ex.tr)
+	if !p.pipes.hand(ex, true) {
+		p.o.Sink.Done(ex.job, ex.tr)
+	}
 }
 
 // failure is why an exchange failed below the protocol; the zero failure is none.

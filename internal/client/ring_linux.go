@@ -160,6 +160,35 @@ func (r *ring) date(c *tap.Conn, base int64, start int, marks []wire.Mark, by in
 	return dst, all
 }
 
+// datePiped replaces the moments of marks by those of the packets that completed what they date, where those are known. all is false
+// when some are not.
+func (r *ring) datePiped(c *tap.Conn, b *block) (out []wire.Mark, all bool) {
+	if c == nil || len(b.marks) == 0 {
+		return b.marks, false
+	}
+	last := b.offs[len(b.offs)-1]
+	c.In.Assume(last, b.by)
+	all = true
+	newest := time.Duration(0)
+	for i := range b.marks {
+		m := &b.marks[i]
+		at, ok := c.In.At(b.offs[i])
+		if ok {
+			var moment time.Duration
+			if moment, ok = r.at(tap.Mark{End: b.offs[i], At: at}); ok {
+				m.At = moment
+			}
+		}
+		all = all && ok
+		newest = max(newest, m.At)
+		m.At = newest
+	}
+	if !b.x.shared {
+		b.x.dated = int(last)
+	}
+	return b.marks, all
+}
+
 // nextDated returns when the first dated bytes from the i-th mark on were there.
 func (r *ring) nextDated(i int) time.Duration {
 	for ; i < len(r.marks); i++ {
