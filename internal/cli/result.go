@@ -73,7 +73,11 @@ func nextCommand(res *run.Result) string {
 	m, s := res.Manifest, res.Summary
 	load := m.Spec.Phases[len(m.Spec.Phases)-1].Load
 	if res.Unusable != nil || s.Requests.OK == 0 {
-		return "prony probe " + m.Spec.Target.URLs[0]
+		probe := []string{"prony", "probe", report.ShellQuote(m.Spec.Target.URLs[0])}
+		if m.Spec.Client.Proxy != "" {
+			probe = append(probe, "--proxy", m.Spec.Client.Proxy)
+		}
+		return strings.Join(probe, " ")
 	}
 	if rps, ok := s.Metrics.Value("request_throughput"); ok && load.Shape == bench.Closed && m.Spec.Target.Stream {
 		// a rate that this server can surely hold
@@ -84,10 +88,10 @@ func nextCommand(res *run.Result) string {
 
 // targetFlags are the flags of a run that say what is measured, as they were given.
 func targetFlags(m *bench.Manifest) string {
-	words := []string{"--url", m.Spec.Target.URLs[0]}
+	words := []string{"--url", report.ShellQuote(m.Spec.Target.URLs[0])}
 	for i, word := range m.Command {
 		name, value, ok := strings.Cut(word, "=")
-		if !slices.Contains([]string{"--model", "--engine", "--endpoint"}, name) {
+		if !slices.Contains([]string{"--model", "--engine", "--endpoint", "--proxy"}, name) {
 			continue
 		}
 		if !ok && i+1 < len(m.Command) {

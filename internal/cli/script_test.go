@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,7 +92,7 @@ func lookIn(ts *testscript.TestScript, name string) string {
 
 func fileExists(p string) bool { _, err := os.Stat(p); return err == nil }
 
-// exits CODE prony args...: runs and compares the exit code; output goes to the files out and err.
+// exits CODE[,CODE] prony args...: runs and compares the exit code with those; output goes to the files out and err.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND ...")
@@ -109,7 +110,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	defer errs.Close()
 	cmd.Stdout, cmd.Stderr = out, errs
 	err = cmd.Run()
-	if code := cmd.ProcessState.ExitCode(); fmt.Sprint(code) != args[0] {
+	if code := cmd.ProcessState.ExitCode(); !slices.Contains(strings.Split(args[0], ","), fmt.Sprint(code)) {
 		ts.Fatalf("exit code %d, want %s (%v)\nstderr: %s\nstdout: %s", code, args[0], err, ts.ReadFile("err"), ts.ReadFile("out"))
 	}
 }

@@ -45,6 +45,7 @@ func (b *builder) environment(m *Model) {
 	f.add("prony", joined(", ", b.man.Prony, b.man.Go))
 	c := b.man.Client
 	f.add("client", joined(", ", c.Engine, prefix("stamps: ", c.Stamp)))
+	f.add("proxy", b.man.Spec.Client.Proxy)
 	f.addIf(c.Connections > 0, "connections", count(c.Connections))
 	f.addIf(c.Reads > 0, "reads", joined(", ", count(c.Reads), worded(c.Unstamped > 0, count(c.Unstamped)+" without a kernel stamp"), "delay p99 "+millis(float64(c.ReadDelayP99)/1e6)))
 	f.add("state", joined(": ", string(b.man.State), b.man.Stopped))
