@@ -22,6 +22,7 @@ type exchange struct {
 	mayBeStale bool // its connection had been idle
 	until      *wire.Until
 	untilFound bool
+	whole      bool // an HTTP/2 answer has ended in order
 	plain      bool // the body is not compressed, so that it can be searched
 
 	piped piped // its places in the connection
@@ -171,7 +172,7 @@ func (ex *exchange) end(kind wire.Fail, cause string) {
 
 // freed is when the slot of the exchange became free: the end of the response, or now when that came before its time.
 func (ex *exchange) freed() time.Duration {
-	if ex.tr.Fail == "" && ex.http.Done() && len(ex.tr.Marks) > 0 {
+	if ex.tr.Fail == "" && (ex.http.Done() || ex.whole) && len(ex.tr.Marks) > 0 {
 		return ex.tr.Marks[len(ex.tr.Marks)-1].At
 	}
 	return ex.p.clock.now()

@@ -220,6 +220,7 @@ func (c *h2conn) complete(s *h2stream, at time.Duration) {
 		return
 	}
 	tr := s.job.ex.tr
+	s.job.ex.whole = true
 	if !tr.Ended.Defined() {
 		tr.Ended = opt.Some(at)
 		s.job.ex.piped.ended()
