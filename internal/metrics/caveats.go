@@ -47,7 +47,7 @@ func rules() []rule {
 			}},
 		{"cut_short", bench.SeverityVoid, "the run was interrupted, stopped by a rule, or killed, or fewer requests ended than were planned",
 			"run it again, to its end", findCutShort},
-		{"client_limited", bench.SeverityVoid, "the lateness p99 of the client (its lag; in a closed loop, under a cap and with rate inf the time from a free place to the send), or without wire stamps its read delay p99, or with user stamps its scheduling delay p99, is above max(10 ms, 5 % of the median TTFT); or it did not run for more than 2 % of the window",
+		{"client_limited", bench.SeverityVoid, "the lateness p99 of the client (its lag; in a closed loop, under a cap and with rate inf the time from a free place to the send), or without wire stamps its read delay p99, or with user stamps its scheduling delay p99, is above max(10 ms, 5 % of the median TTFT); or it did not run for more than 2 % of the window, and 100 ms",
 			"lower the load, or give the client a core of its own", findClientLimited},
 		{"late_load", bench.SeverityVoid, "less than 95 % of the offered rate was sent, not through the cap and not through connections that failed",
 			"lower the rate, or give the client a core of its own", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {

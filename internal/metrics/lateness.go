@@ -15,8 +15,11 @@ const (
 	latenessShare   = 0.05 // of the median TTFT
 )
 
-// stalledMost is the share of the window for which the client may not run.
-const stalledMost = 0.02
+// The client may not run for stalledMost of the window; a hiccup below stalledFloor is one of any machine.
+const (
+	stalledMost  = 0.02
+	stalledFloor = 100 * time.Millisecond
+)
 
 // latenessLimit is the bound of the client's lateness in ms.
 func latenessLimit(s *bench.Summary) float64 {
@@ -76,7 +79,7 @@ func findClientLimited(x *Context, s *bench.Summary, say func(metric, format str
 		}
 	}
 	c := s.Client
-	if w, ok := s.Window.Get(); ok && float64(c.Stalled)/1e9 > stalledMost*w {
+	if w, ok := s.Window.Get(); ok && c.Stalled > int64(stalledFloor) && float64(c.Stalled)/1e9 > stalledMost*w {
 		say("", "the client did not run for %s s of the %s s window (stopped, or without a processor)", three(float64(c.Stalled)/1e9), three(w))
 	}
 	if c.Stamp != "wire" && float64(c.ReadDelayP99)/perMS > limit {
