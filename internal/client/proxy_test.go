@@ -213,6 +213,33 @@ func TestProxyRefusal(t *testing.T) {
 	}
 }
 
+// What comes in one piece with the proxy's answer is the server's, and keeps its place and its moment.
+func TestTunnelThenServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const head, then = "HTTP/1.1 200 OK\r\n\r\n", "\x17\x03\x03\x00\x02hi\x17"
+		near, far := memnet.Pipe()
+		proxy, _ := ParseProxy("proxy:3128")
+		target, _ := ParseTarget("https://srv")
+		target.Via(proxy)
+		go func() {
+			time.Sleep(7 * ms)
+			io.WriteString(far, head+then)
+		}()
+		var n counts
+		in, fail := tunnel(t.Context(), &undated{Conn: near, clock: newClock(time.Now()), n: &n}, target, "")
+		if fail.kind != "" {
+			t.Fatal(fail)
+		}
+		time.Sleep(ms)
+		records, got := newLookahead(in, true), make([]byte, 7)
+		if _, err := io.ReadFull(records, got); err != nil || string(got) != then[:7] || records.arrived() != (moment{7 * ms, int64(len(head) + 7)}) {
+			t.Errorf("%q at %+v, %v", got, records.arrived(), err)
+		}
+		near.Close()
+		far.Close()
+	})
+}
+
 // hangs is hang for a proxy.
 func hangs(c net.Conn) { hang(c) }
 
@@ -339,6 +366,20 @@ func TestUnixSocket(t *testing.T) {
 			}
 			if fmt.Sprint(hosts) != "[localhost/x localhost/x localhost/x]" {
 				t.Error(hosts)
+			}
+			if name == "epoll" {
+				return
+			}
+			if ln, err = net.Listen("unix", path); err != nil {
+				t.Fatal(err)
+			}
+			h2 := &httptest.Server{Listener: ln, Config: &http.Server{Handler: answer, Protocols: new(http.Protocols)}}
+			h2.Config.Protocols.SetUnencryptedHTTP2(true)
+			h2.Start()
+			defer h2.Close()
+			out = s.ask("unix:"+path, "", Options{HTTP2: true}, 1)
+			if tr := out.done[0]; tr.Fail != "" || out.body(0) != answered || tr.Stamp != wire.StampUser || tr.Header.Get("X-Proto") != "HTTP/2.0" {
+				t.Error(told(out, 0))
 			}
 		})
 	}
