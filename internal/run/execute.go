@@ -56,7 +56,6 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	if err != nil {
 		return nil, err
 	}
-	p.testStamps()
 	epoch := time.Now()
 	r := &runner{plan: p, ctl: ctl, manifest: p.manifest(epoch)}
 	if err := dir.WriteManifest(r.manifest); err != nil {
@@ -184,13 +183,6 @@ func (p *Plan) newEngine(epoch time.Time, sink client.Sink) client.Engine {
 		}
 	}
 	return client.New(o)
-}
-
-// testStamps compares the grades of stamps before a run, where there are real ones.
-func (p *Plan) testStamps() {
-	if p.deps.Dial == nil && p.deps.Spin > 0 && p.Spec.Client.Stamps != string(wire.StampUser) {
-		p.tested = client.TestStamps()
-	}
 }
 
 // One engine thread serves this many streams, as fast as engines decode (100 events/s each), or this many requests/s that last some

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -72,15 +73,29 @@ type Plan struct {
 func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
 	p := &Plan{Spec: spec, deps: deps, secrets: append(secretsOf(deps.Header), proxySecrets(deps.Proxy)...), asking: map[string]*http.Transport{}}
 	defer p.stopAsking()
-	if err := p.prepare(ctx, offline); err != nil {
+	look := p.lookAround(ctx, offline)
+	err := p.prepare(ctx, offline)
+	here := look()
+	if err != nil {
 		return nil, p.concealError(err)
 	}
-	p.Sheet.Taken = time.Now()
-	p.Sheet.Host = telemetry.HostSheet(ctx)
-	if deps.Dial == nil && !offline {
-		p.Sheet.GPUs, p.Sheet.GPUNote = telemetry.GPUSheet(ctx)
-	}
+	p.Sheet.Taken, p.Sheet.Host, p.Sheet.GPUs, p.Sheet.GPUNote = time.Now(), here.Host, here.GPUs, here.GPUNote
 	return p, nil
+}
+
+// lookAround finds out about this machine while others are asked about the server, and tests the stamps. The returned function waits
+// for that.
+func (p *Plan) lookAround(ctx context.Context, offline bool) (wait func() bench.Sheet) {
+	var wg sync.WaitGroup
+	var here bench.Sheet
+	wg.Go(func() { here.Host = telemetry.HostSheet(ctx) })
+	if p.deps.Dial == nil && !offline {
+		wg.Go(func() { here.GPUs, here.GPUNote = telemetry.GPUSheet(ctx) })
+		if p.deps.Spin > 0 && p.Spec.Client.Stamps != string(wire.StampUser) {
+			wg.Go(func() { p.tested = client.TestStamps() })
+		}
+	}
+	return func() bench.Sheet { wg.Wait(); return here }
 }
 
 func (p *Plan) prepare(ctx context.Context, offline bool) error {
