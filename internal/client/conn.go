@@ -69,7 +69,7 @@ func (c *conn) begin(ex *exchange) {
 	if ex.written == nil {
 		ex.sending(c)
 		if _, err := c.nc.Write(ex.raw); err == nil {
-			ex.piped.sent()
+			ex.piped.sent(c.in)
 		}
 		return
 	}
@@ -83,7 +83,7 @@ func (c *conn) begin(ex *exchange) {
 		ex.sending(c)
 		_, err := c.nc.Write(ex.raw[cut:])
 		if ex.unwritten = err != nil; !ex.unwritten {
-			ex.piped.sent()
+			ex.piped.sent(c.in)
 		}
 	})
 }

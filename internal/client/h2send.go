@@ -210,7 +210,7 @@ func (c *h2conn) write(b []byte, lasts []h2last) error {
 			return err
 		}
 		for _, l := range ended {
-			l.ex.piped.sent()
+			l.ex.piped.sent(c.in)
 		}
 		at = end
 	}

@@ -25,7 +25,7 @@ func (p *pipes) close() {}
 type piped struct{}
 
 func (*piped) over(dated, bool) {}
-func (*piped) sent()            {}
+func (*piped) sent(dated)       {}
 func (*piped) came()            {}
 func (*piped) headed()          {}
 func (*piped) ended()           {}

@@ -15,26 +15,36 @@ type piped struct {
 	offs   []int64
 	head   int64        // behind the head
 	end    int64        // behind the end, or the terminator
-	reqEnd atomic.Int64 // behind the last byte of the request; 0 = not known yet
+	reqEnd atomic.Pointer[written]
 	dating dating
 }
 
-// over tells which connection the exchange goes over, and whether others do at the same time.
-func (x *piped) over(c dated, shared bool) {
-	x.in, x.pipe, x.dating.shared = c, nil, shared
-	x.reqEnd.Store(0)
+// written tells where in which connection a request has ended. A writer may still say so of a connection that has been replaced.
+type written struct {
+	pipe *pipe
+	end  int64
+}
+
+// pipeOf returns the pipe below a connection, if packets are captured for it.
+func pipeOf(c dated) *pipe {
 	for l, ok := c.(*lookahead); ok; l, ok = c.(*lookahead) {
 		c = l.dated
 	}
 	if p, ok := c.(*pipe); ok && p.track != nil {
-		x.pipe = p
+		return p
 	}
+	return nil
 }
 
-// sent tells that the whole request has been written.
-func (x *piped) sent() {
-	if x.pipe != nil {
-		x.reqEnd.Store(x.pipe.out.Load())
+// over tells which connection the exchange goes over, and whether others do at the same time.
+func (x *piped) over(c dated, shared bool) {
+	x.in, x.pipe, x.dating.shared = c, pipeOf(c), shared
+}
+
+// sent tells that the whole request has been written to a connection.
+func (x *piped) sent(c dated) {
+	if p := pipeOf(c); p != nil {
+		x.reqEnd.Store(&written{p, p.out.Load()})
 	}
 }
 
@@ -70,7 +80,10 @@ func (p *pipes) hand(ex *exchange, end bool) bool {
 		d.job, d.track = ex.job, x.pipe.track
 	}
 	if end {
-		d.tr, d.reqEnd, d.bodyEnd = *tr, x.reqEnd.Load(), int(x.end)
+		d.tr, d.bodyEnd = *tr, int(x.end)
+		if w := x.reqEnd.Load(); w != nil && w.pipe == x.pipe {
+			d.reqEnd = w.end
+		}
 	}
 	_, wall := p.deliverer.clock.pair()
 	p.deliverer.take(&block{x: d, raw: tr.Raw, marks: tr.Marks, offs: x.offs, piped: true, end: end, headEnd: int(x.head), by: wall, at: ex.p.clock.now(),
