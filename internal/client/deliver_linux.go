@@ -205,7 +205,7 @@ func (r *ring) redate(b *block) []wire.Mark {
 // redateEnd sets the moments of an exchange that has ended.
 func (r *ring) redateEnd(x *dating, c *tap.Conn) {
 	sent, handed := false, x.tr.Sent.Or(0)
-	if at, ok := c.Out.At(x.reqEnd); ok && x.tr.Sent.Defined() {
+	if at, ok := c.Out.At(x.reqEnd); ok && x.reqEnd > 0 && x.tr.Sent.Defined() {
 		if at, ok := r.at(tap.Mark{End: x.reqEnd, At: at}); ok && at >= handed-stampSlop {
 			x.tr.Sent, x.tr.Handed, sent = opt.Some(max(at, handed)), opt.Some(handed), true
 		}

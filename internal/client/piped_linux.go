@@ -13,8 +13,8 @@ type piped struct {
 	in     dated // what tells the moments
 	pipe   *pipe // below it; nil: there is none, or no packets are captured
 	offs   []int64
-	head   int64        // behind the head
-	end    int64        // behind the end, or the terminator
+	head   int64 // behind the head
+	end    int64 // behind the end, or the terminator
 	reqEnd atomic.Pointer[written]
 	dating dating
 }
