@@ -118,8 +118,16 @@ func (x *Context) describe(d Def, noInterval string) *bench.Dist {
 	if d.Unit == "share" {
 		hi = 1
 	}
+	var below, above bool
 	for key, ci := range dist.CI {
+		below, above = below || ci[0] < lo, above || ci[1] > hi
 		dist.CI[key] = [2]float64{max(lo, ci[0]), min(hi, ci[1])}
+	}
+	if below {
+		dist.CIMethod += "; cut at 0"
+	}
+	if above {
+		dist.CIMethod += "; cut at 1"
 	}
 	return dist
 }

@@ -3,7 +3,6 @@ package metrics
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -12,9 +11,6 @@ import (
 
 // DefaultPercentiles are shown when none are asked for.
 var DefaultPercentiles = []float64{50, 75, 90, 95, 99, 99.9}
-
-// maxErrors is the number of different failures that a summary lists.
-const maxErrors = 20
 
 // Summarize computes the result of a run from its manifest and its records, of all phases and in any order.
 func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
@@ -40,7 +36,7 @@ func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
 			s.Flags[f]++
 		}
 	}
-	s.Errors = x.errors()
+	s.Errors, s.Others = x.errors()
 	s.Tail = readTail(s)
 	s.Caveats = caveats(x, s)
 	s.Verdict = VerdictOf(s.Caveats)
@@ -132,26 +128,4 @@ func (x *Context) timeLimits() bench.TimeLimits {
 	}
 	c := x.Spec.Client
 	return bench.TimeLimits{Request: bound(c.Timeout), Connect: bound(c.ConnectTimeout), Grace: x.Spec.Stop.Grace.Seconds()}
-}
-
-// errors groups the failures, the most frequent first.
-func (x *Context) errors() []bench.ErrorCount {
-	counts := map[bench.ErrorCount]int{}
-	for _, r := range x.Records {
-		if r.Outcome != bench.OK && r.Error != "" {
-			counts[bench.ErrorCount{Outcome: r.Outcome, Status: r.Status, Text: r.Error}]++
-		}
-	}
-	var out []bench.ErrorCount
-	for e, n := range counts {
-		e.N = n
-		out = append(out, e)
-	}
-	sort.Slice(out, func(i, j int) bool {
-		if out[i].N != out[j].N {
-			return out[i].N > out[j].N
-		}
-		return out[i].Text < out[j].Text
-	})
-	return out[:min(len(out), maxErrors)]
 }

@@ -35,6 +35,8 @@ func yesNo(yes bool) string {
 // conditions fills in every condition of the run.
 func (b *builder) conditions(m *Model) {
 	spec := &b.man.Spec
+	m.TimeLimits = joined(", ", "request "+boundWords(spec.Client.Timeout), "connection "+boundWords(spec.Client.ConnectTimeout),
+		"grace at the end "+boundWords(b.measure.Stop.Grace))
 	section := func(name string, f facts) {
 		if len(f) > 0 {
 			m.Conditions = append(m.Conditions, Section{name, f})
@@ -93,6 +95,7 @@ func (b *builder) conditions(m *Model) {
 	c := spec.Client
 	f.add("time limit of a request", boundWords(c.Timeout))
 	f.add("time limit of a connection", boundWords(c.ConnectTimeout))
+	f.add("grace for what is in flight at the end", boundWords(b.measure.Stop.Grace))
 	f.add("connections", map[string]string{"reuse": "reused", "new": "a new one a request"}[c.Connection])
 	f.add("HTTP", c.HTTP)
 	f.add("kept", joined(", ", "numbers of each request", worded(spec.Keep.Events, "times of events"), worded(spec.Keep.Text, "answers"), worded(spec.Keep.Transcripts, "raw bytes")))

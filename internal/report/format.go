@@ -16,6 +16,9 @@ const dash = "-"
 // decimalsMost bounds the decimals of a number; smaller ones are given as a bound.
 const decimalsMost = 4
 
+// greatest bounds a number that is written out; greater ones are given as a bound.
+const greatest = 1e15
+
 // number writes a value with three significant digits and commas between thousands: 83.1, 12,600, 0.0213.
 func number(v float64) string { return significant(v, 3) }
 
@@ -28,8 +31,8 @@ func significant(v float64, digits int) string {
 		return "0"
 	case a < 0.5*math.Pow10(-decimalsMost):
 		return "<0.0001"
-	case a >= 1e15:
-		return strconv.FormatFloat(v, 'g', digits, 64)
+	case a >= greatest:
+		return map[bool]string{true: "<-", false: ">"}[v < 0] + plot.Thousands(strconv.FormatFloat(greatest, 'f', 0, 64))
 	}
 	exp := exponent(a, digits)
 	decimals := digits - 1 - exp

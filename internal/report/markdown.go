@@ -42,7 +42,7 @@ func (Markdown) Render(w io.Writer, m *Model) error {
 		d.grid(g, false)
 		if m.ErrorsLeft > 0 {
 			d.gap()
-			d.line("and " + plural(m.ErrorsLeft, "other kind", "other kinds"))
+			d.line("and " + plural(m.ErrorsLeft, "request", "requests") + " with other words")
 		}
 	}
 	if len(m.Notices) > 0 {

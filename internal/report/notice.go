@@ -128,10 +128,11 @@ const failuresMost = 10
 
 // failures lists the failures with the server's words.
 func (b *builder) failures(m *Model) {
+	m.ErrorsLeft = b.sum.Others
 	for i, e := range b.sum.Errors {
-		if i == failuresMost {
-			m.ErrorsLeft = len(b.sum.Errors) - failuresMost
-			break
+		if i >= failuresMost {
+			m.ErrorsLeft += e.N
+			continue
 		}
 		f := Failure{N: e.N, Outcome: clean(strings.ReplaceAll(string(e.Outcome), "_", " ")), Text: clean(e.Text)}
 		if e.Status != 0 {

@@ -46,9 +46,10 @@ type Model struct {
 	Limits      string
 	Notices     []Notice
 	Errors      []Failure
-	ErrorsLeft  int // kinds that are not listed
+	ErrorsLeft  int // failures that are not listed
 	Tail        []string
 	Tokens      []Fact
+	TimeLimits  string // of the requests
 	Targets     Grid
 	Conditions  []Section
 	Environment []Section

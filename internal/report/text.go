@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -355,18 +356,19 @@ func (p *page) failures(m *Model) {
 		p.line(cut(joined(": ", head, e.Text), p.width))
 	}
 	if m.ErrorsLeft > 0 {
-		p.line("  and " + plural(m.ErrorsLeft, "other kind", "other kinds") + ": see summary.json")
+		p.line("  and " + plural(m.ErrorsLeft, "request", "requests") + " with other words: see summary.json")
 	}
 	p.gap()
 }
 
-// tokens writes how lengths fit and where the prompts come from.
+// tokens writes how lengths fit, where the prompts come from, and how long requests may take.
 func (p *page) tokens(m *Model) {
+	facts := append(slices.Clone(m.Tokens), Fact{"time limits", m.TimeLimits})
 	widest := 0
-	for _, f := range m.Tokens {
+	for _, f := range facts {
 		widest = max(widest, len(f.Name))
 	}
-	for _, f := range m.Tokens {
+	for _, f := range facts {
 		p.hanging(f.Name+strings.Repeat(" ", widest-len(f.Name)+2), f.Text)
 	}
 }
