@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/stamp"
 	"github.com/prony-bench/prony/internal/tap"
 	"github.com/prony-bench/prony/internal/wire"
 )
@@ -362,7 +363,7 @@ func (l *loop) date(c *econn) time.Duration {
 		notBefore = max(notBefore, time.Duration(c.pipe.sent.Load()))
 	}
 	if l.stamped(c.addr) {
-		c.last, l.now, l.wall = l.count.date(l.clock, parseStamp(l.ctl[:l.hdr.Controllen]), notBefore)
+		c.last, l.now, l.wall = l.count.date(l.clock, stamp.Parse(l.ctl[:l.hdr.Controllen]), notBefore)
 		return c.last
 	}
 	l.count.reads.Add(1)

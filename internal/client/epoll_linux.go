@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/stamp"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -18,7 +19,7 @@ type Epoll struct {
 	o         Options
 	loops     []*loop
 	deliverer *deliverer
-	guard     *stampGuard
+	guard     *stamp.Guard
 	noWire    error // why no packets are captured
 	ends      ends
 
@@ -52,7 +53,7 @@ func NewEpoll(o Options) (*Epoll, error) {
 	}
 	e := &Epoll{o: o}
 	if o.Stamps != wire.StampUser {
-		e.guard = openStampGuard()
+		e.guard = stamp.OpenGuard()
 	}
 	e.settled = sync.NewCond(&e.mu)
 	n := max(1, o.Threads)
@@ -65,7 +66,7 @@ func NewEpoll(o Options) (*Epoll, error) {
 			for _, l := range e.loops {
 				l.free()
 			}
-			e.guard.close()
+			e.guard.Close()
 			return nil, err
 		}
 		e.loops = append(e.loops, l)
@@ -81,7 +82,7 @@ func NewEpoll(o Options) (*Epoll, error) {
 			l.free()
 		}
 		r.close()
-		e.guard.close()
+		e.guard.Close()
 		return nil, err
 	}
 	e.deliverer, d.compare = d, o.compare
@@ -171,7 +172,7 @@ func (e *Epoll) Close() bench.ClientReport {
 			<-l.ended
 		}
 		e.deliverer.stop()
-		e.guard.close()
+		e.guard.Close()
 		moreProcs(-len(e.loops))
 	})
 	return e.report()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/stamp"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type Portable struct {
 	o     Options
 	clock *clock
 	sleep sleeper
-	guard *stampGuard
+	guard *stamp.Guard
 	ctx   context.Context // ends with the engine, and with it the opening of connections ahead of need
 	stop  context.CancelFunc
 
@@ -63,7 +64,7 @@ func newPortable(o Options, threaded bool) *Portable {
 	p.finished = sync.NewCond(&p.mu)
 	p.sleep = newSleeper(p.clock, o.Spin)
 	if o.Dial == nil && o.Stamps != wire.StampUser {
-		p.guard = openStampGuard()
+		p.guard = stamp.OpenGuard()
 	}
 	if o.Cap > 0 {
 		p.slots = newSlots(o.Cap, p.clock.now())
@@ -199,7 +200,7 @@ func (p *Portable) Close() bench.ClientReport {
 	if p.unwatch != nil {
 		p.unwatch()
 	}
-	p.guard.close()
+	p.guard.Close()
 	return p.report()
 }
 

@@ -188,7 +188,10 @@ const htmlPage = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><bod
 func (s *Server) newReply(c *conn, req *request) *reply {
 	r := &reply{s: s, c: c, done: make(chan struct{}), wake: make(chan struct{}, 1), out: c.out[:0], ev: c.ev, keep: !c.close,
 		rec: TruthRecord{ID: s.ids.Add(1), Client: req.Header.Get("X-Request-Id"), Path: req.URL.Path, Arrival: req.arrival,
-			ArrivalWall: req.wall.UnixNano()}}
+			ArrivalWall: req.wall.UnixNano(), ArrivalStamp: "user"}}
+	if req.stamped {
+		r.rec.ArrivalStamp = "socket"
+	}
 	c.out, c.ev = nil, event{}
 	s.loaded.Add(1)
 	return r

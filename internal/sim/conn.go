@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prony-bench/prony/internal/stamp"
 )
 
 // Bounds of a request. A head above 64 KiB is no LLM client's.
@@ -22,13 +24,14 @@ var errTooLarge = errors.New("request body too large")
 
 // conn is one connection. Its goroutine reads requests; the answer to one is over before the next is begun.
 type conn struct {
-	s     *Server
-	nc    net.Conn
-	raw   syscall.RawConn // for the pacer; nil: plain timers
-	in    headLimit
-	br    *bufio.Reader
-	minor int  // of the request's HTTP/1 version
-	close bool // the request, or its version, asks for the connection to be closed
+	s      *Server
+	nc     net.Conn
+	raw    syscall.RawConn // for the pacer; nil: plain timers
+	stamps *stamp.Conn     // what is read from; nil: the kernel stamps no reads here
+	in     headLimit
+	br     *bufio.Reader
+	minor  int  // of the request's HTTP/1 version
+	close  bool // the request, or its version, asks for the connection to be closed
 
 	mu   sync.Mutex
 	idle *time.Timer // closes the connection when it fires
@@ -61,8 +64,9 @@ func (l *headLimit) Read(p []byte) (int, error) {
 type request struct {
 	*http.Request
 	body    []byte
-	arrival time.Duration // when its last byte had been read
+	arrival time.Duration // of its last byte: the kernel's stamp, or when it had been read
 	wall    time.Time     // the same on the wall clock
+	stamped bool          // it is the kernel's stamp
 }
 
 // serve reads requests until the connection closes.
@@ -145,9 +149,20 @@ func (c *conn) read(before func() bool) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	return &request{head, body, now.Sub(c.s.start), now}, nil
+	req := &request{Request: head, body: body, wall: time.Now()}
+	req.arrival = req.wall.Sub(c.s.start)
+	if c.stamps != nil {
+		age := time.Duration(req.wall.UnixNano() - c.stamps.Arrived())
+		if req.stamped = 0 <= age && age < oldestStamp; req.stamped {
+			req.arrival -= age
+			req.wall = req.wall.Add(-age)
+		}
+	}
+	return req, nil
 }
+
+// oldestStamp bounds the age of a stamp: an older one tells that the wall clock was stepped.
+const oldestStamp = time.Second
 
 // refuse answers what is no request, as uvicorn does.
 func (c *conn) refuse(err error) {

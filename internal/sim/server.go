@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/stamp"
 )
 
 // Server is a simulated engine. Its methods may be called from any goroutine.
@@ -97,6 +98,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 		s.pace = p
 	}
+	guard := stamp.OpenGuard()
+	defer guard.Close()
 	done := make(chan struct{})
 	s.wg.Go(func() {
 		select {
@@ -151,6 +154,11 @@ func (s *Server) connect(nc net.Conn) {
 		return
 	}
 	c := &conn{s: s, nc: nc, in: headLimit{r: nc}}
+	if tc, ok := nc.(*net.TCPConn); ok {
+		if stamped, err := stamp.New(tc); err == nil {
+			c.stamps, c.in.r = stamped, stamped
+		}
+	}
 	c.br = bufio.NewReaderSize(&c.in, readBuffer)
 	if s.pace != nil {
 		s.pace.adopt(c)

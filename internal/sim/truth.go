@@ -24,9 +24,10 @@ type TruthRecord struct {
 	Outcome Ending `json:"outcome"`          // how the answer ended
 	Script  string `json:"script,omitempty"` // that was played
 
-	Arrival     time.Duration `json:"arrival_ns"` // the whole request had been read
-	ArrivalWall int64         `json:"arrival_wall_ns"`
-	End         time.Duration `json:"end_ns"` // after the last write
+	Arrival      time.Duration `json:"arrival_ns"` // of the last byte of the request
+	ArrivalWall  int64         `json:"arrival_wall_ns"`
+	ArrivalStamp string        `json:"arrival_stamp"` // socket: the kernel's receive stamp; user: when the request had been read
+	End          time.Duration `json:"end_ns"`        // after the last write
 
 	Prompt int `json:"prompt_tokens"`
 	Cached int `json:"cached_tokens"`
