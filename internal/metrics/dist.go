@@ -40,7 +40,7 @@ func distribution(series []float64, percentiles []float64, noInterval string) *b
 		return nil
 	}
 	sorted := slices.Clone(series)
-	slices.Sort(sorted)
+	stats.Sort(sorted)
 	d := &bench.Dist{N: len(series), Mean: mean, Min: sorted[0], Max: sorted[len(sorted)-1], CI: map[string][2]float64{}}
 	if sd, ok := stats.SD(series); ok {
 		d.SD = opt.Some(sd)
@@ -141,14 +141,16 @@ func (x *Context) samples(d Def) []float64 {
 			}
 		}
 	}
+	if d.perGap == nil { // one of a request at most
+		out := make([]float64, 0, len(x.Records))
+		each(func(v float64) { out = append(out, v) })
+		return out
+	}
 	n := 0 // a run may have tens of millions
 	each(func(float64) { n++ })
 	out := make([]float64, 0, n)
-	add := func(v float64) { out = append(out, v) }
-	if d.perGap != nil {
-		x.gapsInTime(func(g gap) { d.perGap(g, add) })
-	} else {
-		each(add)
+	if n > 0 {
+		x.gapsInTime(func(g gap) { d.perGap(g, func(v float64) { out = append(out, v) }) })
 	}
 	return out
 }

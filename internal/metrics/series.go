@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -94,7 +93,7 @@ func (p *perSecond) close() {
 }
 
 func quantileOf(xs []float64, p float64) opt.Of[float64] {
-	slices.Sort(xs)
+	stats.Sort(xs)
 	if v, ok := stats.Quantile(xs, p); ok {
 		return opt.Some(v)
 	}

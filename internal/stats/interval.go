@@ -116,7 +116,7 @@ func SectionedQuantileCIs(series, sorted, percentiles []float64, confidence floa
 	scratch := make([]float64, len(series)/sections+1)
 	for i := range sections {
 		part := scratch[:copy(scratch, section(series, i, sections))]
-		slices.Sort(part)
+		Sort(part)
 		for k, p := range able {
 			qi, _ := Quantile(part, p)
 			sums[k] += float64((qi - whole[k]) * (qi - whole[k]))
