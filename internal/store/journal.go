@@ -114,11 +114,11 @@ func (j *Journal) run() {
 				j.lost = append(j.lost, *r)
 				continue
 			}
-			line, err := json.Marshal(r)
-			if err != nil {
+			var err error
+			if buf, err = appendRecord(buf, r); err != nil {
 				panic("store: a record does not marshal: " + err.Error())
 			}
-			buf = append(append(buf, line...), '\n')
+			buf = append(buf, '\n')
 			held = append(held, *r)
 			if len(buf) > 1<<20 || len(j.in) == 0 { // nobody else waits: a killed process loses nothing that has ended
 				write()
