@@ -140,12 +140,13 @@ type Limit struct {
 type Client struct {
 	Timeout        time.Duration `json:"timeout_ns"` // of one request, from sent to its end
 	ConnectTimeout time.Duration `json:"connect_timeout_ns"`
-	Connection     string        `json:"connection"`        // reuse or new
-	HTTP           string        `json:"http"`              // 1.1 or 2
-	Stamps         string        `json:"stamps"`            // the best grade to use: auto, wire, socket or user
-	Engines        int           `json:"engines"`           // engine threads; 0 = by the load
-	Proxy          string        `json:"proxy,omitempty"`   // before the targets, without its credentials
-	Isolate        bool          `json:"isolate,omitempty"` // the engine is a process of its own
+	Connection     string        `json:"connection"`           // reuse or new
+	HTTP           string        `json:"http"`                 // 1.1 or 2
+	Stamps         string        `json:"stamps"`               // the best grade to use: auto, wire, socket or user
+	Engines        int           `json:"engines"`              // engine threads; 0 = by the load
+	Proxy          string        `json:"proxy,omitempty"`      // before the targets, without its credentials
+	RequestID      string        `json:"request_id,omitempty"` // prefix of the X-Request-Id of each request; "" = none is sent
+	Isolate        bool          `json:"isolate,omitempty"`    // the engine is a process of its own
 }
 
 // Keep is what is stored beyond the journal's numbers.

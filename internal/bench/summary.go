@@ -37,6 +37,7 @@ type Manifest struct {
 	MeasureFrom opt.Of[time.Duration] `json:"measure_ns,omitzero"`  // when the measured phase began
 	MeasureTo   opt.Of[time.Duration] `json:"measured_ns,omitzero"` // when its last request had ended
 	Client      ClientReport          `json:"client"`
+	Calibration *Calibration          `json:"calibration,omitempty"` // the last one of this machine with the grade of the stamps in use
 	Caveats     []Caveat              `json:"caveats"`
 	Verdict     Verdict               `json:"verdict,omitempty"`
 }

@@ -97,7 +97,7 @@ be used, 130 interrupted.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetGlobalNormalizationFunc(normalizeFlag)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.envCommand(), a.schemaCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.calibrateCommand(), a.envCommand(), a.schemaCommand(), a.versionCommand())
 	return root
 }
 
@@ -105,7 +105,7 @@ be used, 130 interrupted.`,
 var flagAliases = map[string]string{
 	"base-url": "url", "dataset-name": "dataset", "num-warmups": "warmup-requests", "metric-percentiles": "percentiles",
 	"random-input-len": "isl", "random-output-len": "osl", "num-prompts": "num-requests", "request-count": "num-requests",
-	"random-range-ratio": "range-ratio",
+	"random-range-ratio": "range-ratio", "request-id-prefix": "request-id",
 }
 
 func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -56,6 +56,7 @@ type runFlags struct {
 	stamps, proxy                  string
 	engines                        int
 	isolate                        bool
+	requestID                      string
 }
 
 // Defaults of a run.
@@ -129,6 +130,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.http, "http", "1.1", "HTTP version: 1.1 or 2")
 	set.StringVar(&f.stamps, "stamps", "auto", "where times come from: wire (packets, needs CAP_NET_RAW), socket (kernel stamps of reads), user (the reads themselves), or auto: the best there is")
 	set.IntVar(&f.engines, "engines", 0, "threads that send and stamp; 0 = as many as the load asks for")
+	set.StringVar(&f.requestID, "request-id", "", "send X-Request-Id: PREFIX-<id> with each request, with the id of the journal, to find it in the server's log (vLLM: --request-id-prefix)")
 	set.StringVar(&f.proxy, "proxy", "", "HTTP proxy before the server: http://[user:password@]host:port. What the environment names (HTTP_PROXY) is not used; credentials are never printed or stored")
 	set.Var(&f.waitReady, "wait-ready", "wait up to so long for the server to come up")
 }
@@ -244,7 +246,7 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 	s := bench.Spec{Label: f.label, Metadata: metadata, Seed: f.seed, SeedGiven: f.given("seed"), Target: target, Workload: work, Sampling: sampling,
 		Phases: phases, SLO: slo, Percentiles: percentiles, MaxErrorRate: f.maxErrorRate,
 		Client: bench.Client{Timeout: time.Duration(f.timeout), ConnectTimeout: time.Duration(f.connectTimeout), Connection: f.connection, HTTP: f.http,
-			Stamps: f.stamps, Engines: f.engines, Isolate: f.isolate},
+			Stamps: f.stamps, Engines: f.engines, Isolate: f.isolate, RequestID: f.requestID},
 		Keep: bench.Keep{Events: f.events == "full", Text: f.keepText, Transcripts: f.keepTranscripts}}
 	if !s.SeedGiven {
 		s.Seed = drawSeed()

@@ -84,6 +84,7 @@ func (a *app) runDeps(f *runFlags) (run.Deps, error) {
 	if err != nil {
 		return d, err
 	}
+	d.Calibration = a.calibrations()
 	if f.proxy != "" {
 		if d.Proxy, err = client.ParseProxy(f.proxy); err != nil {
 			return d, err

@@ -99,7 +99,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cmd := exec.Command(lookIn(ts, args[1]), args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, k := range []string{"PATH", "HOME", "SIM", "TMPDIR", "PRONY_API_KEY", "OPENAI_API_KEY", "WORK"} {
+	for _, k := range []string{"PATH", "HOME", "SIM", "TMPDIR", "PRONY_API_KEY", "OPENAI_API_KEY", "WORK", "XDG_STATE_HOME"} {
 		cmd.Env = append(cmd.Env, k+"="+ts.Getenv(k))
 	}
 	out, err := os.Create(ts.MkAbs("out"))

@@ -17,6 +17,7 @@ import (
 func (a *app) simCommand() *cobra.Command {
 	var addr, mode, ttft, itl, output, faults, script, cost string
 	var cfg sim.Config
+	var cpus string
 	var untilEOF bool
 	cmd := &cobra.Command{
 		Use:   "sim",
@@ -37,6 +38,11 @@ All answer /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := simConfig(cmd, &cfg, mode, ttft, itl, output, faults, script, cost); err != nil {
 				return err
+			}
+			if cpus != "" {
+				if err := pin(cpus); err != nil {
+					return fault.Wrap(fault.Usage, err, "--cpu-list", "leave it out")
+				}
 			}
 			return a.serveSim(cmd.Context(), cfg, addr, untilEOF)
 		},
@@ -64,6 +70,7 @@ All answer /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health
 	f.StringVar(&faults, "faults", "", `misbehave, e.g. "429:0.1,cut@5:0.02,drip@2ms:0.01,503@text:every20"`)
 	f.StringVar(&script, "script", "", "script: file or directory to play")
 	f.BoolVar(&untilEOF, "until-stdin-closes", false, "end when stdin does, so that no server outlives its parent")
+	f.StringVar(&cpus, "cpu-list", "", "run on these processors only, such as 0,2 (Linux)")
 	return cmd
 }
 

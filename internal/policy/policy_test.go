@@ -22,6 +22,7 @@ const layers = `
 	bench
 	client discover dialect metrics schedule sim store telemetry workload
 	run
+	calibrate
 	report schema
 	builtin cli
 `

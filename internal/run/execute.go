@@ -88,6 +88,9 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	r.manifest.Client.Toll, r.manifest.Client.Test = toll(), p.tested
 	r.manifest.Client.JournalBehind = r.collector.behind.Load()
 	r.manifest.Client.FileLimit, _ = fileLimit()
+	if known := p.deps.Calibration; known != nil {
+		r.manifest.Calibration = known(r.manifest.Sheet.Host, r.manifest.Client.Stamp)
+	}
 	r.manifest.State, r.manifest.Stopped = end.state, end.why
 	if jerr != nil && end.state == bench.Complete {
 		r.manifest.State, r.manifest.Stopped = bench.Stopped, jerr.Error()

@@ -38,6 +38,9 @@ type Deps struct {
 	// Dial replaces the network, nil = TCP. Then no name is resolved and no GPU is asked about.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
+	// Calibration returns the last calibration of a machine with a grade of stamps, nil without one; nil = nobody knows.
+	Calibration func(host bench.Host, stamp string) *bench.Calibration
+
 	Version string   // of this program
 	Command []string // that started it, without secrets
 

@@ -2,6 +2,8 @@ package run
 
 import (
 	"iter"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -10,6 +12,7 @@ import (
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/rng"
 	"github.com/prony-bench/prony/internal/schedule"
+	"github.com/prony-bench/prony/internal/wire"
 )
 
 // Bounds of what is prepared ahead of its time. A phase begins when its first requests are ready, so that none is late because it was
@@ -163,6 +166,9 @@ func (p *phaseRun) prepare(q bench.Request, at time.Duration) (*task, error) {
 	call, err := pl.Dialect.Encode(pl.Endpoint, &q, &pl.Options)
 	if err != nil {
 		return nil, err
+	}
+	if prefix := pl.Spec.Client.RequestID; prefix != "" {
+		call.Header = append(slices.Clip(call.Header), wire.Field{Name: "X-Request-Id", Value: prefix + "-" + strconv.Itoa(q.ID)})
 	}
 	t := &task{plan: pl, req: q, load: p.ph.Load, size: len(call.Body), at: at}
 	t.job = client.Job{ID: q.ID, Target: q.ID % len(pl.Targets), Call: call, Tag: t}

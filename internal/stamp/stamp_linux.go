@@ -43,7 +43,6 @@ func New(nc *net.TCPConn) (*Conn, error) {
 	return c, nil
 }
 
-
 func (c *Conn) recvmsg(fd uintptr) bool {
 	c.hdr.Control = &c.ctl[0]
 	c.hdr.SetControllen(len(c.ctl))

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/prony-bench/prony/internal/opt"
+)
+
+// CalibrationSchema is the version of a stored calibration.
+const CalibrationSchema = "prony.calibration/1"
+
+// Calibration is the error of the client on one machine, against a server that keeps the truth, and the load up to which it holds.
+type Calibration struct {
+	Schema  string             `json:"schema"`
+	Taken   time.Time          `json:"taken"`
+	Prony   string             `json:"prony_version"`
+	Machine CalibratedMachine  `json:"machine"`
+	Stamp   string             `json:"stamp"` // grade in use
+	Engine  string             `json:"engine"`
+	Pinned  bool               `json:"pinned"` // server and client had processors of their own
+	Levels  []CalibrationLevel `json:"levels"`
+	Ceiling Ceiling            `json:"ceiling"`
+}
+
+// CalibratedMachine tells one machine from another, as far as that matters for the client.
+type CalibratedMachine struct {
+	Host   string `json:"host"`
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Kernel string `json:"kernel"`
+}
+
+// CalibrationLevel is the client's error at one load: so many streams in a closed loop, or a rate of short answers.
+type CalibrationLevel struct {
+	Streams     int     `json:"streams,omitempty"`
+	Rate        float64 `json:"rate,omitempty"` // requests/s
+	Requests    int     `json:"requests"`
+	Joined      int     `json:"joined"` // requests of which the server tells the truth
+	Events      int     `json:"events"`
+	RequestRate float64 `json:"request_rate"` // requests/s that ended
+	EventRate   float64 `json:"event_rate"`   // output events/s
+
+	// TTFT is reported minus true: first output event - sent, against first write - arrival of the request at the server's socket.
+	TTFT ErrorOf `json:"ttft"`
+	// ITL is that of each gap between two events, against the gap between their writes; its percentiles are of the magnitude.
+	ITL         ErrorOf         `json:"itl"`
+	ITLRelative float64         `json:"itl_relative"` // mean error / mean true gap
+	Lag50       int64           `json:"lag_p50_ns"`   // lateness of the client's sends
+	Lag99       int64           `json:"lag_p99_ns"`
+	Attained    opt.Of[float64] `json:"attained"`    // of the offered rate
+	LateWrites  float64         `json:"late_writes"` // share of the server's writes that it made late
+	// ServerLimited: the server was at its limit, so that the level bounds the client's ceiling from below only.
+	ServerLimited bool   `json:"server_limited,omitempty"`
+	Passed        bool   `json:"passed"`
+	Why           string `json:"why,omitempty"` // it did not pass
+}
+
+// ErrorOf describes an error, in ns.
+type ErrorOf struct {
+	Mean int64 `json:"mean_ns"`
+	P50  int64 `json:"p50_ns"`
+	P99  int64 `json:"p99_ns"`
+}
+
+// Ceiling is the highest load that passed.
+type Ceiling struct {
+	RequestRate   float64 `json:"request_rate"`
+	RequestsBound bool    `json:"request_rate_at_least"` // nothing above it failed through the client: the ceiling may be higher
+	EventRate     float64 `json:"event_rate"`
+	EventsBound   bool    `json:"event_rate_at_least"`
+}

@@ -1,0 +1,106 @@
+package calibrate
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prony-bench/prony/internal/fault"
+)
+
+// truth is what the server says that it did.
+type truth struct {
+	late  float64          // share of its writes that it made late
+	of    map[string]*said // by request id
+	exact bool             // all arrivals have the kernel's stamps
+}
+
+// said is the truth of one request. Times are wall-clock, Unix ns.
+type said struct {
+	ID      string  `json:"request_id"`
+	Arrival int64   `json:"arrival_wall_ns"`
+	Stamp   string  `json:"arrival_stamp"`
+	Wall    []int64 `json:"write_wall_ns"`
+	Tokens  []int   `json:"write_tokens"`
+}
+
+// writes returns when the writes that carried tokens were made.
+func (s *said) writes() []int64 {
+	var out []int64
+	for i, at := range s.Wall {
+		if i < len(s.Tokens) && s.Tokens[i] > 0 {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// askLimit bounds a question to the server.
+const askLimit = 30 * time.Second
+
+func ask(ctx context.Context, method, url string, take func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, url+"/truth", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		if err = take(resp.Body); resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("status %d", resp.StatusCode)
+		}
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the simulated engine does not tell its truth", "has something stopped its process?")
+	}
+	return nil
+}
+
+// forgetTruth makes the server begin anew.
+func forgetTruth(ctx context.Context, url string) error {
+	return ask(ctx, http.MethodDelete, url, func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
+}
+
+func fetchTruth(ctx context.Context, url string) (*truth, error) {
+	var t *truth
+	err := ask(ctx, http.MethodGet, url, func(r io.Reader) (err error) { t, err = readTruth(r); return err })
+	return t, err
+}
+
+// readTruth reads the server's head and its requests, one JSON object a line.
+func readTruth(r io.Reader) (*truth, error) {
+	dec := json.NewDecoder(bufio.NewReader(r))
+	var head struct {
+		Server struct {
+			Pace struct {
+				Writes int64 `json:"writes"`
+				Late   int64 `json:"late_writes"`
+			} `json:"pace"`
+		} `json:"server"`
+	}
+	if err := dec.Decode(&head); err != nil {
+		return nil, err
+	}
+	t := &truth{of: map[string]*said{}, exact: true}
+	if p := head.Server.Pace; p.Writes > 0 {
+		t.late = float64(p.Late) / float64(p.Writes)
+	}
+	for {
+		s := &said{}
+		if err := dec.Decode(s); err == io.EOF {
+			return t, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if s.ID != "" {
+			t.of[s.ID] = s
+			t.exact = t.exact && s.Stamp == "socket"
+		}
+	}
+}
