@@ -55,7 +55,7 @@ const (
 
 // ClientReport is what the client says about itself.
 type ClientReport struct {
-	Engine          string          `json:"engine,omitempty"`        // portable or epoll
+	Engine          string          `json:"engine,omitempty"`        // portable or epoll; with ", isolated" when it was a process of its own, "isolated" alone when that died
 	Stamp           string          `json:"stamp,omitempty"`         // grade in use
 	Threads         int             `json:"threads,omitempty"`       // of the epoll engine
 	Connections     int             `json:"connections"`             // opened
@@ -97,8 +97,8 @@ type StampTest struct {
 
 // Toll is what a run took of the machine, and the machine of the run.
 type Toll struct {
-	User       time.Duration   `json:"cpu_user_ns"`   // of this process
-	System     time.Duration   `json:"cpu_system_ns"` // of this process
+	User       time.Duration   `json:"cpu_user_ns"`   // of this process and that of the engine
+	System     time.Duration   `json:"cpu_system_ns"` // likewise
 	PeakMemory uint64          `json:"peak_memory_bytes,omitempty"`
 	GCs        int             `json:"gcs"`
 	GCPauses   time.Duration   `json:"gc_pauses_ns"`        // in sum, the upper bounds of the buckets of the runtime

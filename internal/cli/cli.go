@@ -97,7 +97,7 @@ be used, 130 interrupted.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetGlobalNormalizationFunc(normalizeFlag)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.calibrateCommand(), a.envCommand(), a.schemaCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.engineCommand(), a.calibrateCommand(), a.envCommand(), a.schemaCommand(), a.versionCommand())
 	return root
 }
 

@@ -130,6 +130,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.http, "http", "1.1", "HTTP version: 1.1 or 2")
 	set.StringVar(&f.stamps, "stamps", "auto", "where times come from: wire (packets, needs CAP_NET_RAW), socket (kernel stamps of reads), user (the reads themselves), or auto: the best there is")
 	set.IntVar(&f.engines, "engines", 0, "threads that send and stamp; 0 = as many as the load asks for")
+	set.BoolVar(&f.isolate, "isolate", false, "send and stamp in a process of its own, so that no folding, journal or collection of this one is in its way")
 	set.StringVar(&f.requestID, "request-id", "", "send X-Request-Id: PREFIX-<id> with each request, with the id of the journal, to find it in the server's log (vLLM: --request-id-prefix)")
 	set.StringVar(&f.proxy, "proxy", "", "HTTP proxy before the server: http://[user:password@]host:port. What the environment names (HTTP_PROXY) is not used; credentials are never printed or stored")
 	set.Var(&f.waitReady, "wait-ready", "wait up to so long for the server to come up")

@@ -18,6 +18,7 @@ import (
 	"github.com/prony-bench/prony/internal/builtin"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/isolate"
 	"github.com/prony-bench/prony/internal/run"
 	"github.com/prony-bench/prony/internal/store"
 	"github.com/prony-bench/prony/internal/wire"
@@ -85,6 +86,9 @@ func (a *app) runDeps(f *runFlags) (run.Deps, error) {
 		return d, err
 	}
 	d.Calibration = a.calibrations()
+	if isolate.Possible {
+		d.EngineProcess = a.engineProcess
+	}
 	if f.proxy != "" {
 		if d.Proxy, err = client.ParseProxy(f.proxy); err != nil {
 			return d, err

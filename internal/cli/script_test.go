@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/shirou/gopsutil/v4/process"
 
 	"github.com/prony-bench/prony/internal/proxytest"
 )
@@ -52,7 +53,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "deadport": deadPort, "lines": lines, "redact": redactURL, "proxy": proxy,
+			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "redact": redactURL, "proxy": proxy,
 		},
 	})
 }
@@ -178,6 +179,39 @@ func killMid(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(delay)
 		sig := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}[name]
 		ts.Check(cmd.Process.Signal(sig))
+	}
+	cmd.Wait()
+	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o600))
+}
+
+// engineless DELAY prony args...: starts a run with --isolate, kills its engine process after a delay, waits for the end, and leaves the
+// exit code in the file code. The last argument is the run directory, which is there when the run begins.
+func engineless(ts *testscript.TestScript, neg bool, args []string) {
+	delay, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	cmd := exec.Command(lookIn(ts, args[1]), args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
+	out, err := os.Create(ts.MkAbs("out"))
+	ts.Check(err)
+	defer out.Close()
+	errs, err := os.Create(ts.MkAbs("err"))
+	ts.Check(err)
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = out, errs
+	ts.Check(cmd.Start())
+	run, err := process.NewProcess(int32(cmd.Process.Pid))
+	ts.Check(err)
+	var engine []*process.Process // while the run asks about the machine it has other children
+	for range 1000 {
+		if engine, _ = run.Children(); fileExists(ts.MkAbs(args[len(args)-1])) && len(engine) == 1 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(delay)
+	for _, e := range engine {
+		ts.Check(e.Kill())
 	}
 	cmd.Wait()
 	ts.Check(os.WriteFile(ts.MkAbs("code"), []byte(fmt.Sprintln(cmd.ProcessState.ExitCode())), 0o600))

@@ -13,14 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/wire"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // real runs jobs against a server on a socket.
 func real(t *testing.T, url string, o Options, jobs int) (*sink, *Portable) {

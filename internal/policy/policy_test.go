@@ -21,6 +21,7 @@ const layers = `
 	catalog fault memnet opt plot rng stamp stats tap tty wire
 	bench
 	client discover dialect metrics schedule sim store telemetry workload
+	isolate
 	run
 	calibrate
 	report schema

@@ -10,6 +10,7 @@ import (
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/isolate"
 	"github.com/prony-bench/prony/internal/metrics"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/store"
@@ -46,6 +47,8 @@ type runner struct {
 	journal   *store.Journal
 	manifest  *bench.Manifest
 	first     firstAnswers
+	lost      <-chan struct{} // closed when the engine's process has ended before its time; nil without one
+	whyLost   func() error
 	nextID    int
 }
 
@@ -72,7 +75,17 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 		}
 	}
 	r.collector = newCollector(r.journal, transcripts, p.Spec.Keep.Events, p.secrets)
-	r.engine = p.newEngine(epoch, r.collector)
+	if r.engine, err = p.newEngine(epoch, r.collector); err != nil {
+		r.collector.close()
+		r.journal.Close()
+		if transcripts != nil {
+			transcripts.Close()
+		}
+		return nil, err
+	}
+	if e, ok := r.engine.(*isolate.Engine); ok {
+		r.lost, r.whyLost = e.Failed(), e.Err
+	}
 	toll := telemetry.StartToll()
 
 	var end ending
@@ -85,11 +98,14 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	r.manifest.Client = r.engine.Close()
 	r.collector.close()
 	lost, jerr := r.journal.Close()
-	r.manifest.Client.Toll, r.manifest.Client.Test = toll(), p.tested
+	r.manifest.Client.Toll, r.manifest.Client.Test = together(toll(), r.manifest.Client.Toll), p.tested
 	r.manifest.Client.JournalBehind = r.collector.behind.Load()
 	r.manifest.Client.FileLimit, _ = fileLimit()
 	if known := p.deps.Calibration; known != nil {
 		r.manifest.Calibration = known(r.manifest.Sheet.Host, r.manifest.Client.Stamp)
+	}
+	if end.state == bench.Complete {
+		end = r.engineEnd(end) // it may have died at the very end
 	}
 	r.manifest.State, r.manifest.Stopped = end.state, end.why
 	if jerr != nil && end.state == bench.Complete {
@@ -166,8 +182,25 @@ func (p *Plan) manifest(epoch time.Time) *bench.Manifest {
 	return m
 }
 
+// engineEnd is the end of a run whose engine process may have died.
+func (r *runner) engineEnd(end ending) ending {
+	select {
+	case <-r.lost:
+		return ending{state: bench.Stopped, why: r.whyLost().Error()}
+	default:
+		return end
+	}
+}
+
+// together is the toll of this process and that of the engine's, if that is another.
+func together(a, b bench.Toll) bench.Toll {
+	a.User, a.System, a.PeakMemory = a.User+b.User, a.System+b.System, a.PeakMemory+b.PeakMemory
+	a.GCs, a.GCPauses, a.LongestGC = a.GCs+b.GCs, a.GCPauses+b.GCPauses, max(a.LongestGC, b.LongestGC)
+	return a
+}
+
 // newEngine starts the client for a plan.
-func (p *Plan) newEngine(epoch time.Time, sink client.Sink) client.Engine {
+func (p *Plan) newEngine(epoch time.Time, sink client.Sink) (client.Engine, error) {
 	c := p.Spec.Client
 	o := client.Options{Epoch: epoch, Targets: p.Targets, Sink: sink, Timeout: c.Timeout, ConnectTimeout: c.ConnectTimeout,
 		FreshEach: c.Connection == "new", HTTP2: c.HTTP == "2", TLS: p.deps.TLS, Spin: p.deps.Spin, Dial: p.deps.Dial,
@@ -185,7 +218,10 @@ func (p *Plan) newEngine(epoch time.Time, sink client.Sink) client.Engine {
 			o.Threads = threads(ph.Load)
 		}
 	}
-	return client.New(o)
+	if c.Isolate {
+		return isolate.Start(o, p.deps.EngineProcess())
+	}
+	return client.New(o), nil
 }
 
 // One engine thread serves this many streams, as fast as engines decode (100 events/s each), or this many requests/s that last some

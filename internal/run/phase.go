@@ -136,6 +136,8 @@ func (p *phaseRun) until(finished <-chan struct{}, over <-chan time.Time) ending
 	case end = <-p.trouble:
 	case <-p.r.journal.Failed():
 		end = ending{state: bench.Stopped, why: "the journal could not be written"}
+	case <-p.r.lost:
+		end = p.r.engineEnd(end)
 	case <-p.r.ctl.Interrupt:
 		end = interruption
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +41,9 @@ type Deps struct {
 
 	// Calibration returns the last calibration of a machine with a grade of stamps, nil without one; nil = nobody knows.
 	Calibration func(host bench.Host, stamp string) *bench.Calibration
+
+	// EngineProcess makes the command that starts this program as an engine (isolate.Serve); nil = it cannot be.
+	EngineProcess func() *exec.Cmd
 
 	Version string   // of this program
 	Command []string // that started it, without secrets
@@ -130,6 +134,9 @@ func (p *Plan) parse() error {
 		p.Targets = append(p.Targets, t)
 	}
 	p.Spec.Client.Proxy = p.deps.Proxy.String()
+	if p.Spec.Client.Isolate && p.deps.EngineProcess == nil {
+		return fault.New(fault.Usage, "--isolate does not work on this system", "leave it out: the engine then runs in this process")
+	}
 	if len(p.Targets) == 0 {
 		return fault.New(fault.Usage, "no target is given", "give one with --url http://127.0.0.1:8000")
 	}

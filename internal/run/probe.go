@@ -65,7 +65,10 @@ func Probe(ctx context.Context, p *Plan) (*Probed, error) {
 	}
 	out := &Probed{Call: call, URL: p.Targets[0].Name(call.Path)}
 	s := &probeSink{end: make(chan *wire.Transcript, 1)}
-	e := p.newEngine(time.Now(), s)
+	e, err := p.newEngine(time.Now(), s)
+	if err != nil {
+		return nil, err
+	}
 	e.Submit(&client.Job{Call: call})
 	var tr *wire.Transcript
 	select {
