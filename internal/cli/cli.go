@@ -43,7 +43,10 @@ func Main(ctx context.Context, sys System) int {
 	root.SetIn(sys.Stdin)
 	root.SetOut(sys.Stdout)
 	root.SetErr(sys.Stderr)
-	err := root.ExecuteContext(ctx)
+	err := refuseTwins(sys.Args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return int(a.code)
 	}
@@ -96,8 +99,13 @@ be used, 130 interrupted.`,
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Version = a.Version
+	root.SetVersionTemplate(a.versionLine())
 	root.SetGlobalNormalizationFunc(normalizeFlag)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.engineCommand(), a.calibrateCommand(), a.envCommand(), a.schemaCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.engineCommand(), a.calibrateCommand(), a.envCommand(), a.schemaCommand(), a.versionCommand(), datasetsTopic())
+	for _, cmd := range root.Commands() {
+		completeWords(cmd)
+	}
 	return root
 }
 
@@ -117,7 +125,7 @@ func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // usageError gives an error of the flag parser its exit code and a hint.
 func usageError(root *cobra.Command, args []string, err error) error {
-	text := err.Error()
+	text := plainWords(err.Error())
 	cmd, _, ferr := root.Find(args)
 	if ferr != nil || cmd == nil {
 		cmd = root
@@ -149,8 +157,12 @@ func (a *app) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Example: "  prony version",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintf(a.Stdout, "prony %s (%s, %s/%s)\n", a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
+			_, err := fmt.Fprint(a.Stdout, a.versionLine())
+			return err
 		},
 	}
+}
+
+func (a *app) versionLine() string {
+	return fmt.Sprintf("prony %s (%s, %s/%s)\n", a.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

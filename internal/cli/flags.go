@@ -16,7 +16,9 @@ import (
 	"github.com/prony-bench/prony/internal/catalog"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/run"
 	"github.com/prony-bench/prony/internal/wire"
+	"github.com/prony-bench/prony/internal/workload"
 )
 
 // runFlags are the flags of a run as they are written.
@@ -177,6 +179,9 @@ func (f *runFlags) exclude(a, b, hint string) error {
 // spec builds the conditions of the run, refusing combinations that make no sense.
 func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 	var none bench.Spec
+	if err := f.check(); err != nil {
+		return none, err
+	}
 	for _, x := range [][3]string{
 		{"concurrency", "request-rate", "a closed loop has no rate; for an open loop under a cap use --request-rate with --max-concurrency"},
 		{"concurrency", "max-concurrency", "--concurrency is a closed loop, --max-concurrency caps an open one"},
@@ -335,9 +340,8 @@ func (f *runFlags) target() (bench.Target, error) {
 		return t, fault.New(fault.Usage, "no target is given", "give one with --url http://127.0.0.1:8000, or try `prony demo`")
 	}
 	if f.extraBody != "" {
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(f.extraBody), &object); err != nil {
-			return t, fault.Wrap(fault.Usage, err, "--extra-body is no JSON object", `such as --extra-body '{"cache_salt":"a"}'`)
+		if err := workload.CheckObject([]byte(f.extraBody)); err != nil {
+			return t, fault.New(fault.Usage, "--extra-body "+err.Error(), `such as --extra-body '{"cache_salt":"a"}'`)
 		}
 		t.ExtraBody = json.RawMessage(f.extraBody)
 	}
@@ -412,7 +416,7 @@ func parseGoodput(args []string) ([]bench.Limit, error) {
 			name, value, ok := strings.Cut(part, ":")
 			ms, err := strconv.ParseFloat(value, 64)
 			switch {
-			case !ok || err != nil || !(ms > 0) || math.IsInf(ms, 0):
+			case !ok || err != nil || !(ms > 0 && ms <= longestLimitMS):
 				return nil, fault.Usagef(`limits are in ms: --goodput "ttft:200 tpot:50 e2el:5000"`, "--goodput %q is no limit", part)
 			case !slices.Contains(goodputMetrics, name):
 				return nil, fault.Usagef("it is one of: "+strings.Join(goodputMetrics, ", "), "--goodput %q is no metric%s", name, catalog.DidYouMean(name, goodputMetrics))
@@ -479,7 +483,7 @@ func parseMetadata(args []string) (map[string]string, error) {
 }
 
 // secretFlags have values that are never stored.
-var secretFlags = []string{"--api-key", "--header", "--proxy"}
+var secretFlags = []string{"--api-key", "--header", "--proxy", "--extra-body"}
 
 // redact replaces the secrets of a command line.
 func redact(args []string) []string {
@@ -501,6 +505,10 @@ func redact(args []string) []string {
 
 // redacted keeps the name of a header, and of a proxy what needs no secrecy.
 func redacted(flag, value string) string {
+	if flag == "--extra-body" {
+		shown, _ := run.ConcealBody([]byte(value))
+		return string(shown)
+	}
 	if i := strings.IndexAny(value, ":="); flag == "--header" && i > 0 {
 		return value[:i+1] + "REDACTED"
 	}

@@ -54,14 +54,18 @@ func (a *app) writeReports(res *run.Result) error {
 
 // printResult prints a result on stdout.
 func (a *app) printResult(res *run.Result, j *runJob) error {
-	if j.json {
-		return report.JSON{}.Render(a.Stdout, written(res))
-	}
 	next := j.next
 	if next == "" {
 		next = nextCommand(res)
 	}
-	return a.textRenderer(j.definitions, next).Render(a.Stdout, written(res))
+	var r report.Renderer = a.textRenderer(j.definitions, next)
+	if j.json {
+		r = report.JSON{}
+	}
+	if err := r.Render(a.Stdout, written(res)); err != nil {
+		return fault.Wrap(fault.Internal, err, "the result cannot be printed", "it is kept in "+res.Dir.Path)
+	}
+	return nil
 }
 
 func (a *app) textRenderer(definitions bool, next string) report.Renderer {

@@ -106,6 +106,13 @@ func (a *app) runDeps(f *runFlags) (run.Deps, error) {
 		}
 		d.Header = append(d.Header, wire.Field{Name: "Authorization", Value: "Bearer " + key})
 	}
+	if len(d.Header) > 0 && wire.HasField(fields, d.Header[0].Name) {
+		if f.apiKey == "" { // the key is the environment's: the flag says more
+			d.Header = nil
+		} else {
+			return d, fault.New(fault.Usage, "--api-key and --header Authorization are both given", "give one of them")
+		}
+	}
 	d.Header = append(d.Header, fields...)
 	return d, nil
 }

@@ -162,9 +162,10 @@ func (d *deliverer) deliver(b *block) {
 		return
 	}
 	x.tr.Raw, x.tr.Marks, x.tr.Release = b.raw, marks, b.free
-	if x.tr.Stamp == wire.StampWire {
+	switch {
+	case x.tr.Stamp == wire.StampWire:
 		d.fromRing++
-	} else {
+	case x.tr.Sent.Defined():
 		d.fromReads++
 	}
 	d.sink.Done(x.job, &x.tr)

@@ -62,7 +62,7 @@ func appendRequest(b []byte, t Target, call *wire.Call, agent string, closeAfter
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, t.URL.Host...)
 	b = append(b, "\r\n"...)
-	if agent != "" {
+	if agent != "" && !wire.HasField(call.Header, "User-Agent") {
 		b = append(append(append(b, "User-Agent: "...), agent...), "\r\n"...)
 	}
 	for _, f := range call.Header {

@@ -25,7 +25,7 @@ func h2HeadBlock(t Target, call *wire.Call, agent string) []byte {
 	field(":scheme", t.URL.Scheme)
 	field(":authority", t.URL.Host)
 	field(":path", t.path(call.Path))
-	if agent != "" {
+	if agent != "" && !wire.HasField(call.Header, "User-Agent") {
 		field("user-agent", agent)
 	}
 	for _, f := range call.Header {

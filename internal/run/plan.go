@@ -79,6 +79,8 @@ type Plan struct {
 // what is then not known is an estimate.
 func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
 	p := &Plan{Spec: spec, deps: deps, secrets: append(secretsOf(deps.Header), proxySecrets(deps.Proxy)...), asking: map[string]*http.Transport{}}
+	_, inBody := ConcealBody(spec.Target.ExtraBody)
+	p.secrets = append(p.secrets, inBody...)
 	defer p.stopAsking()
 	look := p.lookAround(ctx, offline)
 	err := p.prepare(ctx, offline)

@@ -113,7 +113,7 @@ func (p *Plan) previewCall(out *Preview, k int, q bench.Request) error {
 	}
 	c := &out.First[k]
 	c.URL = p.Targets[k%len(p.Targets)].Name(call.Path)
-	c.Body = call.Body
+	c.Body = json.RawMessage(p.conceal(string(call.Body)))
 	for _, h := range call.Header {
 		if slices.ContainsFunc(p.deps.Header, func(f wire.Field) bool { return strings.EqualFold(f.Name, h.Name) }) {
 			h.Value = "REDACTED"

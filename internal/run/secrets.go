@@ -2,6 +2,8 @@ package run
 
 import (
 	"bytes"
+	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -16,11 +18,18 @@ const concealed = "[key]"
 // leastSecret is the length from which a value is looked for: shorter ones are ordinary words, and no key is so short.
 const leastSecret = 6
 
+// secretWords are what the names of fields that grant access have in them.
+var secretWords = []string{"auth", "key", "token", "cookie", "secret", "password"}
+
+func secretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
+}
+
 // secretsOf are the values of headers that grant access, as a server may echo them in its words.
 func secretsOf(header []wire.Field) (out []string) {
 	for _, f := range header {
-		name := strings.ToLower(f.Name)
-		if !strings.Contains(name, "auth") && !strings.Contains(name, "key") && !strings.Contains(name, "token") && !strings.Contains(name, "cookie") && !strings.Contains(name, "secret") {
+		if !secretName(f.Name) {
 			continue
 		}
 		value := f.Value
@@ -44,6 +53,38 @@ func proxySecrets(p *client.Proxy) []string {
 		out = append(out, password)
 	}
 	return out
+}
+
+// ConcealBody returns a JSON object without the values of those of its fields that grant access, and the values. What is no object is
+// returned as it is.
+func ConcealBody(text []byte) (shown []byte, secrets []string) {
+	var fields map[string]any
+	if json.Unmarshal(text, &fields) != nil {
+		return text, nil
+	}
+	concealFields(fields, &secrets)
+	if len(secrets) == 0 {
+		return text, nil
+	}
+	shown, err := json.Marshal(fields)
+	if err != nil {
+		panic("run: what was read does not marshal: " + err.Error())
+	}
+	return shown, secrets
+}
+
+func concealFields(fields map[string]any, secrets *[]string) {
+	for name, v := range fields {
+		switch v := v.(type) {
+		case map[string]any:
+			concealFields(v, secrets)
+		case string:
+			if secretName(name) && len(v) >= leastSecret {
+				*secrets = append(*secrets, v)
+				fields[name] = concealed
+			}
+		}
+	}
 }
 
 // conceal takes the secrets of the run out of a server's words.

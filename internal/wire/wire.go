@@ -5,6 +5,8 @@ package wire
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prony-bench/prony/internal/opt"
@@ -24,6 +26,22 @@ type Call struct {
 
 // Field is one header field.
 type Field struct{ Name, Value string }
+
+// Override returns header fields in which those of more stand in place of those of the same name.
+func Override(header, more []Field) []Field {
+	var out []Field
+	for _, f := range header {
+		if !HasField(more, f.Name) {
+			out = append(out, f)
+		}
+	}
+	return append(out, more...)
+}
+
+// HasField tells whether a field is among others, whatever the case of its name.
+func HasField(header []Field, name string) bool {
+	return slices.ContainsFunc(header, func(f Field) bool { return strings.EqualFold(f.Name, name) })
+}
 
 // Mark says that the raw bytes before offset End had arrived at At.
 type Mark struct {

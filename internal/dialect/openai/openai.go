@@ -93,7 +93,7 @@ func (d *Dialect) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Optio
 		call.Until = []string{"\ndata: [DONE]", "\ndata:[DONE]", "\rdata: [DONE]", "\rdata:[DONE]"}
 	}
 	call.Header = append(call.Header, wire.Field{Name: "Accept-Encoding", Value: "identity"})
-	call.Header = append(call.Header, o.Header...)
+	call.Header = wire.Override(call.Header, o.Header)
 	return call, nil
 }
 

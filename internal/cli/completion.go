@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/prony-bench/prony/internal/builtin"
+)
+
+// completeWords offers the words that a flag can have.
+func completeWords(cmd *cobra.Command) {
+	words := map[string][]string{
+		"endpoint": {"chat", "completions"}, "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"},
+		"stamps": {"auto", "wire", "socket", "user"}, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"},
+		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Dialects().Names()...),
+		"goodput": {"ttft:", "tpot:", "itl:", "e2el:"},
+		"isl":     {"uniform:", "normal:", "truncnormal:", "lognormal:"}, "osl": {"uniform:", "normal:", "truncnormal:", "lognormal:"},
+	}
+	for name, list := range words {
+		if cmd.Flags().Lookup(name) != nil {
+			cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+}
