@@ -46,3 +46,17 @@ func TestGoodput(t *testing.T) {
 		}
 	}
 }
+
+// Numbers for a person have no exponents.
+func TestNumbers(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.00001: "0", 0.01234: "0.0123", 1.5: "1.5", 99.94: "99.9", 99.96: "100", 999.7: "1000", 123456: "123456"} {
+		if got := sig(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 999_600: "1 MB", 1_230_000: "1.23 MB", 5e15: "5000 TB"} {
+		if got := byteWords(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

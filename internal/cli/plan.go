@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
@@ -84,9 +83,9 @@ func shorten(s string, n int) string {
 
 func byteWords(n int64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB"}
-	i := min(len(units)-1, int(math.Log10(max(1, float64(n)))/3))
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
+	v, i := float64(n), 0
+	for ; v >= 999.5 && i < len(units)-1; i++ {
+		v /= 1000
 	}
-	return fmt.Sprintf("%.3g %s", float64(n)/math.Pow(1000, float64(i)), units[i])
+	return sig(v) + " " + units[i]
 }

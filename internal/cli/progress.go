@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,9 +136,9 @@ func loadWords(l bench.Load) string {
 	case bench.Inf:
 		return "all at once" + under
 	case bench.Gamma:
-		return fmt.Sprintf("gamma(%g) %g req/s%s", l.Burstiness, l.Rate, under)
+		return fmt.Sprintf("gamma(%s) %s req/s%s", plain(l.Burstiness), plain(l.Rate), under)
 	}
-	return fmt.Sprintf("%s %g req/s%s", l.Shape, l.Rate, under)
+	return fmt.Sprintf("%s %s req/s%s", l.Shape, plain(l.Rate), under)
 }
 
 func clockLeft(d time.Duration) string {
@@ -150,11 +151,18 @@ func sig(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	if a := math.Abs(v); a >= 1000 {
+	a := math.Abs(v)
+	switch {
+	case a >= 99.95:
 		return fmt.Sprintf("%.0f", v)
+	case a < 1e-4:
+		return "0"
 	}
-	return fmt.Sprintf("%.3g", v)
+	return fmt.Sprintf("%.3g", v) // without an exponent between these bounds
 }
+
+// plain writes a number as a person gives it.
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // sayPlan tells before a run what is about to be sent.
 func (a *app) sayPlan(p *run.Plan) {
