@@ -214,7 +214,9 @@ func (p *Portable) working() bool {
 func (p *Portable) report() bench.ClientReport {
 	r := p.counts.report(p.clock)
 	r.Engine = "portable"
-	p.pipes.report(&r)
+	if p.pipes.report(&r); p.pipes == nil && p.o.Dial == nil {
+		r.NoWire = "the engine thread that captures packets needs Linux, and epoll_pwait2"
+	}
 	return r
 }
 
