@@ -337,7 +337,7 @@ func (f *Flow) Assume(read, by int64) {
 func (f *Flow) skip(read int64) {
 	losses := f.losses()
 	i := 0
-	for ; i < len(f.late) && f.late[i].start <= read; i++ {
+	for ; i < len(f.late) && f.late[i].start <= max(read, f.next); i++ { // what follows a piece without a hole goes with it
 		p := f.late[i]
 		if losses == f.safe || losses != p.losses {
 			p.at = none
