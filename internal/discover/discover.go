@@ -203,7 +203,16 @@ func (p *Prober) unreachable(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		cause = fmt.Sprintf("no answer within %v", askTimeout)
 	}
-	return fault.New(fault.Target, fmt.Sprintf("%s cannot be reached: %s", p.name(), cause), "is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with")
+	hint := "is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with"
+	switch words := err.Error(); {
+	case strings.Contains(words, "HTTP response to HTTPS client"):
+		cause, hint = "it speaks plain HTTP", "use http:// in --url"
+	case strings.Contains(words, "malformed HTTP response"):
+		cause, hint = "it does not speak HTTP/1.1", "does it want https:// in --url?"
+	case strings.Contains(words, "certificate"):
+		hint = "is it the name in the certificate? an authority of your own is made known by SSL_CERT_FILE"
+	}
+	return fault.New(fault.Target, fmt.Sprintf("%s cannot be reached: %s", p.name(), cause), hint)
 }
 
 // Ready tells whether the server answers GET /v1/models or /health with success.

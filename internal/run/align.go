@@ -236,6 +236,14 @@ func unusableFault(t client.Target, path string, status int, words string) error
 		hint = "check the path: --url is the base, such as http://host:8000, and --endpoint what is asked there"
 	case strings.Contains(words, "stream_options"):
 		hint = "leave it out with --no-usage; token counts are then estimates"
+	case status == http.StatusTooManyRequests:
+		hint = "the server limits requests: ask for less, with --concurrency or --request-rate, or wait"
+	case status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+		hint = "is it an LLM server? check --url and --endpoint"
+	case status >= 500:
+		hint = "the server fails by itself: its log may say why; is it still loading? --wait-ready 10m waits for it"
+	case status >= 300 && status < 400:
+		hint = "a redirect is not followed, since it would be measured with the answer: give the address it leads to with --url"
 	}
 	return fault.New(fault.Target, fmt.Sprintf("%s answers %d: %s", t.Name(path), status, words), hint)
 }

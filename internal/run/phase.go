@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -355,7 +356,9 @@ func (f *firstAnswers) fault(t client.Target, path string) error {
 	}
 	switch f.outcome {
 	case bench.Malformed:
-		hint = "is it the right --url and --endpoint?"
+		if hint = "is it the right --url and --endpoint?"; strings.Contains(f.words, "HTTP/2") {
+			hint = "does the server speak HTTP/2? leave --http 2 out"
+		}
 	case bench.Reset:
 		hint = "the server's log may say why it closes; does it want https://?"
 	}
