@@ -26,7 +26,7 @@ type Calibration struct {
 type CalibratedMachine struct {
 	Host   string `json:"host"`
 	CPU    string `json:"cpu"`
-	Cores  int    `json:"cores"`
+	Cores  int    `json:"cores"` // that the process might use
 	Kernel string `json:"kernel"`
 }
 

@@ -125,8 +125,11 @@ func TestStore(t *testing.T) {
 	if c := Of(all, here, "user"); c != nil {
 		t.Errorf("%+v", c)
 	}
-	if c := Of(all, bench.CalibratedMachine{Host: "a", Cores: 4}, "wire"); c != nil {
-		t.Errorf("another machine's: %+v", c)
+	if c := Of(all, bench.CalibratedMachine{Host: "a", Cores: 1}, "wire"); c == nil {
+		t.Error("bound to one core it is another machine")
+	}
+	if c := Of(all, bench.CalibratedMachine{Host: "a", Kernel: "7"}, "wire"); c != nil {
+		t.Errorf("another kernel's: %+v", c)
 	}
 	os.WriteFile(path, []byte("{"), 0o600)
 	if _, err := Load(path); err == nil {

@@ -59,7 +59,7 @@ func Store(path string, c *bench.Calibration) error {
 	}
 	kept := []bench.Calibration{*c}
 	for _, old := range all {
-		if old.Machine != c.Machine || old.Stamp != c.Stamp {
+		if !same(old.Machine, c.Machine) || old.Stamp != c.Stamp {
 			kept = append(kept, old)
 		}
 	}
@@ -81,10 +81,16 @@ func Store(path string, c *bench.Calibration) error {
 	return nil
 }
 
+// same tells whether two descriptions are of one machine. The number of cores does not count: a process that is bound to some of them
+// sees no others.
+func same(a, b bench.CalibratedMachine) bool {
+	return a.Host == b.Host && a.CPU == b.CPU && a.Kernel == b.Kernel
+}
+
 // Of returns the calibration of a machine with a grade of stamps; nil when there is none.
 func Of(all []bench.Calibration, m bench.CalibratedMachine, stamp string) *bench.Calibration {
 	for i := range all {
-		if all[i].Machine == m && all[i].Stamp == stamp {
+		if same(all[i].Machine, m) && all[i].Stamp == stamp {
 			return &all[i]
 		}
 	}
