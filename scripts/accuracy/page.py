@@ -135,8 +135,8 @@ def tables(result):
         out += ["**Provisional: fewer than five repeats, so single disturbed runs show.**", ""]
     late = sum(r.get("server_late", 0) > 0.1 for r in result["runs"])
     if late:
-        out += [f"In {late} of {len(result['runs'])} runs more than a tenth of the server's writes were late by more than 200 us: something else "
-                "ran on its processor. None was taken out.", ""]
+        out += [f"In {late} of {len(result['runs'])} runs more than a tenth of the server's writes were late by more than 200 us: something else ran on its "
+                "processor, or it was at its limit. None was taken out.", ""]
     missing = [c for c in LOOKS if c not in clients]
     if missing:
         out += ["Left out, as not to be had here: " + ", ".join(missing) + ".", ""]
