@@ -122,3 +122,30 @@ func TestIdleConnections(t *testing.T) {
 		t.Errorf("%d files are open, %d were before", got, before)
 	}
 }
+
+// A connection that ends with its answer takes nothing of the answer's packets with it.
+func TestFreshConnectionsAreDatedByPackets(t *testing.T) {
+	if got := TestStamps(); got.Dated == 0 {
+		t.Skip("no packets can be captured here")
+	}
+	srv := httptest.NewServer(answer)
+	defer srv.Close()
+	target, err := ParseTarget(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1000
+	s := newSink()
+	e, err := NewEpoll(Options{Epoch: time.Now(), Targets: []Target{target}, Sink: s, Spin: DefaultSpin, Timeout: 20 * time.Second, Cap: 20, FreshEach: true})
+	if err != nil {
+		t.Skip(err)
+	}
+	for i := range n {
+		e.Submit(&Job{ID: i, Call: wire.Call{Method: "POST", Path: "/x", Body: []byte("{}")}})
+	}
+	s.await(n)
+	r := e.Close()
+	if r.Connections != n || r.WireExchanges != n || r.RingDropped != 0 {
+		t.Errorf("%d connections, %d exchanges dated by packets and %d not, %d packets lost", r.Connections, r.WireExchanges, r.OtherExchanges, r.RingDropped)
+	}
+}

@@ -140,10 +140,10 @@ func (l *loop) finish(c *econn, keep bool, kind wire.Fail, cause string) {
 		l.slots.put(freed)
 		l.look()
 	}
+	l.handOn(x, true) // before the end of its connection, with which the deliverer forgets the packets
 	if keep {
 		putIn(&l.idle[c.target], c)
 	} else {
 		l.drop(c)
 	}
-	l.handOn(x, true)
 }
