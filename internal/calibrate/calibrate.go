@@ -67,10 +67,10 @@ func Run(ctx context.Context, c Config) (*bench.Calibration, error) {
 	defer os.RemoveAll(dir)
 	out := &bench.Calibration{Schema: bench.CalibrationSchema, Taken: time.Now().UTC().Truncate(time.Second), Prony: c.Deps.Version, Pinned: c.Pinned}
 	for i, l := range c.Levels {
-		if ctx.Err() != nil {
-			return nil, fault.New(fault.Interrupted, "interrupted: nothing is stored", "")
-		}
 		res, truth, err := c.measure(ctx, l, filepath.Join(dir, fmt.Sprint(i)))
+		if ctx.Err() != nil {
+			return nil, fault.New(fault.Interrupted, "interrupted", "nothing is stored")
+		}
 		if err != nil {
 			return nil, err
 		}

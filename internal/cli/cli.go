@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -51,7 +53,12 @@ func Main(ctx context.Context, sys System) int {
 		return int(a.code)
 	}
 	var f *fault.Error
-	if !errors.As(err, &f) {
+	var write *fs.PathError
+	switch {
+	case errors.As(err, &f):
+	case errors.As(err, &write) && write.Op == "write":
+		err = fault.Wrap(fault.Internal, err, "the output cannot be written", "is the disk full, or the reader gone?")
+	default:
 		err = usageError(root, sys.Args, err)
 	}
 	a.printFault(err)
@@ -75,6 +82,8 @@ func oneLine(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
+		case unicode.Is(unicode.Bidi_Control, r):
+			return -1
 		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
 			return -1
 		}

@@ -67,7 +67,12 @@ tokens the server counts and where the count comes from.`,
 				return enc.Encode(p.Record)
 			}
 			a.printProbe(p)
-			if p.Record.Outcome.Failed() {
+			switch r := p.Record; {
+			case err != nil:
+				return fault.New(fault.Interrupted, "interrupted", "what had come until then is above")
+			case unusable(r.Outcome):
+				return fault.New(fault.Target, fmt.Sprintf("%s cannot be used (%s): %s", p.URL, r.Outcome, r.Error), "check the URL, --endpoint and --model")
+			case r.Outcome.Failed():
 				a.code = fault.Void
 			}
 			return nil
@@ -82,6 +87,15 @@ tokens the server counts and where the count comes from.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record as the journal holds it")
 	return cmd
+}
+
+// unusable tells whether an outcome is one that no second try changes.
+func unusable(o bench.Outcome) bool {
+	switch o {
+	case bench.Rejected, bench.Malformed, bench.DNS, bench.Refused, bench.TLSFailed:
+		return true
+	}
+	return false
 }
 
 // untilSignal returns a context that ends with the first signal.

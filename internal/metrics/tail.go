@@ -36,7 +36,7 @@ func readTail(s *bench.Summary) []string {
 	case hasTTFT && hasTPOT && ttft > tailLong && tpot < tailShort:
 		out = append(out, fmt.Sprintf("TTFT p99 is %.1f x its median while TPOT is steady: prefill or the admission queue", ttft))
 	}
-	if hasITL && hasTPOT && itl > tailShort && tpot < tailShort {
+	if s.Load.InFlight.Peak > 1 && hasITL && hasTPOT && itl > tailShort && tpot < tailShort {
 		out = append(out, fmt.Sprintf("ITL p99 is %.1f x its median while TPOT is steady: prefills or preemptions interrupt decoding (see chunked prefill)", itl))
 	}
 	if d := s.Metrics.Dist("ttft_ms"); d != nil && d.N >= tailSamples {

@@ -34,6 +34,9 @@ func checkRecord(r *bench.Record) error {
 			return fmt.Errorf("request %d has %d in %s: more than %d days from the epoch", r.ID, at, m.field, maxMoment/(24*time.Hour))
 		}
 	}
+	if first := r.First.Or(0); first < 0 {
+		return fmt.Errorf("request %d has its first output at %d, before the run", r.ID, first)
+	}
 	for _, at := range r.Events {
 		if at > maxMoment || at < -maxMoment {
 			return fmt.Errorf("request %d has %d in event_ns: more than %d days from its send", r.ID, at, maxMoment/(24*time.Hour))
