@@ -311,7 +311,7 @@ func (f *runFlags) phases(l bench.Load) ([]bench.Phase, error) {
 		min  int
 	}{{"num-requests", f.requests, 1}, {"warmup-requests", f.warmupRequests, 0}} {
 		if x.n < x.min {
-			return nil, fault.Usagef("", "--%s must be at least %d, not %d", x.flag, x.min, x.n)
+			return nil, fault.Usagef("such as --"+x.flag+" 100", "--%s must be at least %d, not %d", x.flag, x.min, x.n)
 		}
 	}
 	if f.given("duration") && f.duration == 0 {
@@ -421,7 +421,7 @@ func parseGoodput(args []string) ([]bench.Limit, error) {
 			case !slices.Contains(goodputMetrics, name):
 				return nil, fault.Usagef("it is one of: "+strings.Join(goodputMetrics, ", "), "--goodput %q is no metric%s", name, catalog.DidYouMean(name, goodputMetrics))
 			case seen[name]:
-				return nil, fault.Usagef("", "--goodput gives %s twice", name)
+				return nil, fault.Usagef("give one limit for each metric", "--goodput gives %s twice", name)
 			}
 			seen[name] = true
 			out = append(out, bench.Limit{Metric: name, Max: time.Duration(math.Round(ms * 1e6))})
@@ -456,7 +456,7 @@ func parseHeaders(args []string) ([]wire.Field, error) {
 		}
 		f := wire.Field{Name: strings.TrimSpace(a[:i]), Value: strings.TrimSpace(a[i+1:])}
 		if strings.ContainsAny(f.Name, " \t\r\n\"(),/<>@[]{}\\") || strings.ContainsAny(f.Value, "\r\n") {
-			return nil, fault.Usagef("", "--header %q is no legal header", f.Name)
+			return nil, fault.Usagef("a name of letters and digits, and one line of text: --header X-Team:search", "--header %q is no legal header", f.Name)
 		}
 		switch http.CanonicalHeaderKey(f.Name) {
 		case "Host", "Content-Length", "Transfer-Encoding", "Connection":

@@ -144,7 +144,7 @@ func (p *Plan) parse() error {
 	}
 	d, err := p.deps.Datasets.Get(p.Spec.Workload.Dataset)
 	if err != nil {
-		return fault.Wrap(fault.Usage, err, "--dataset", "")
+		return fault.Wrap(fault.Usage, err, "--dataset", "see `prony help datasets`")
 	}
 	p.dataset = d
 	if e := p.Spec.Target.Engine; e != "auto" {
