@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,6 +47,52 @@ func dialTCP(t testing.TB, addr string) *client {
 	}
 	start := time.Now()
 	return &client{nc: nc, now: func() time.Duration { return time.Since(start) }}
+}
+
+// The arrival of a request is that of its last byte at the socket, by the kernel's stamp where there is one.
+func TestArrivalStamp(t *testing.T) {
+	s, addr, stop := serveTCP(t, Config{Mode: ModeExact, TTFT: Fixed(time.Millisecond)})
+	defer stop()
+	c := dialTCP(t, addr)
+	if c == nil {
+		return
+	}
+	defer c.nc.Close()
+	socket := 0
+	for i := range 200 { // the kernel begins to stamp a little after it was asked
+		request := post("/v1/completions", `{"prompt":"x","max_tokens":1,"stream":true}`)
+		cut := len(request) - 3
+		io.WriteString(c.nc, request[:cut])
+		time.Sleep(2 * time.Millisecond)
+		begin := time.Now().UnixNano()
+		if a := c.call(request[cut:]); a.status != 200 {
+			t.Fatalf("%+v", a)
+		}
+		end := time.Now().UnixNano()
+		all := s.Truth()
+		for deadline := time.Now().Add(10 * time.Second); len(all) <= i && time.Now().Before(deadline); all = s.Truth() {
+			time.Sleep(time.Millisecond) // it is kept once the answer is over, which the client knows first
+		}
+		if len(all) <= i {
+			t.Fatalf("%d records after %d answers", len(all), i+1)
+		}
+		r := all[i]
+		if r.ArrivalWall < begin || r.ArrivalWall > end {
+			t.Fatalf("by its %s stamp it arrived %d ns after its last bytes were sent, the answer came after %d", r.ArrivalStamp, r.ArrivalWall-begin, end-begin)
+		}
+		if d := r.ArrivalWall - s.start.UnixNano() - int64(r.Arrival); d < -int64(time.Millisecond) || d > int64(time.Millisecond) {
+			t.Fatalf("wall clock and offset of the arrival are %d ns apart", d)
+		}
+		if r.ArrivalStamp == "socket" {
+			socket++
+		}
+		if socket == 3 {
+			return
+		}
+	}
+	if runtime.GOOS == "linux" {
+		t.Error("no arrival has the kernel's stamp")
+	}
 }
 
 // Streams and whole answers over real sockets, by the pacer and by plain timers, in exact and in engine mode.

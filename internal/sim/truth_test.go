@@ -50,7 +50,7 @@ func TestTruthEndpoint(t *testing.T) {
 			t.Errorf("%+v, %d records", head, len(records))
 		}
 		if _, records := lines(get("/truth?since=5")); len(records) != 1 || records[0].ID != 6 ||
-			records[0].Write[0]-records[0].Arrival != time.Second {
+			records[0].Write[0]-records[0].Arrival != time.Second || records[0].ArrivalStamp != "user" {
 			t.Errorf("%+v", records)
 		}
 		ask(9) // ten writes: only one record of two fits beside it
