@@ -25,6 +25,7 @@ type Calibration struct {
 // CalibratedMachine tells one machine from another, as far as that matters for the client.
 type CalibratedMachine struct {
 	Host   string `json:"host"`
+	ID     string `json:"id,omitempty"` // hash of the system's machine id; "" = it has none
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"` // that the process might use
 	Kernel string `json:"kernel"`
@@ -32,17 +33,23 @@ type CalibratedMachine struct {
 
 // CalibrationLevel is the client's error at one load: so many streams in a closed loop, or a rate of short answers.
 type CalibrationLevel struct {
-	Streams     int     `json:"streams,omitempty"`
-	Rate        float64 `json:"rate,omitempty"` // requests/s
-	Requests    int     `json:"requests"`
-	Joined      int     `json:"joined"` // requests of which the server tells the truth
+	Streams  int     `json:"streams,omitempty"`
+	Rate     float64 `json:"rate,omitempty"` // requests/s
+	Requests int     `json:"requests"`
+	OK       int     `json:"ok"`
+	Joined   int     `json:"joined"` // requests, of the ok ones, of which the server tells the truth
+	// UserArrivals are those whose arrival the server could date only when it had read them, which makes the error of their TTFT larger.
+	UserArrivals int `json:"user_arrivals,omitempty"`
+
 	Events      int     `json:"events"`
 	RequestRate float64 `json:"request_rate"` // requests/s that ended
 	EventRate   float64 `json:"event_rate"`   // output events/s
 
 	// TTFT is reported minus true: first output event - sent, against first write - arrival of the request at the server's socket.
 	TTFT ErrorOf `json:"ttft"`
-	// ITL is that of each gap between two events, against the gap between their writes; its percentiles are of the magnitude.
+	// Event is by how much the time of each event is later than its write, both on the wall clock.
+	Event ErrorOf `json:"event"`
+	// ITL is reported minus true of each gap between two events, against the gap between their writes.
 	ITL         ErrorOf         `json:"itl"`
 	ITLRelative float64         `json:"itl_relative"` // mean error / mean true gap
 	Lag50       int64           `json:"lag_p50_ns"`   // lateness of the client's sends
@@ -55,17 +62,17 @@ type CalibrationLevel struct {
 	Why           string `json:"why,omitempty"` // it did not pass
 }
 
-// ErrorOf describes an error, in ns.
+// ErrorOf describes an error, in ns. The mean has a sign; the percentiles are of the magnitude.
 type ErrorOf struct {
 	Mean int64 `json:"mean_ns"`
 	P50  int64 `json:"p50_ns"`
 	P99  int64 `json:"p99_ns"`
 }
 
-// Ceiling is the highest load that passed.
+// Ceiling is the highest load that passed. Where none did it is 0, and not known.
 type Ceiling struct {
 	RequestRate   float64 `json:"request_rate"`
-	RequestsBound bool    `json:"request_rate_at_least"` // nothing above it failed through the client: the ceiling may be higher
+	RequestsBound bool    `json:"request_rate_at_least"` // the level above it did not fail through the client: the ceiling may be higher
 	EventRate     float64 `json:"event_rate"`
 	EventsBound   bool    `json:"event_rate_at_least"`
 }

@@ -31,15 +31,16 @@ type Manifest struct {
 	Sheet   Sheet     `json:"environment"`
 	Streams []string  `json:"rng_streams"`
 
-	Planned     int                   `json:"planned"`              // measured requests that the run meant to send; 0 while a duration runs
-	State       State                 `json:"state"`                // how the run ended
-	Stopped     string                `json:"stopped,omitempty"`    // in words, when it did not end by itself
-	MeasureFrom opt.Of[time.Duration] `json:"measure_ns,omitzero"`  // when the measured phase began
-	MeasureTo   opt.Of[time.Duration] `json:"measured_ns,omitzero"` // when its last request had ended
-	Client      ClientReport          `json:"client"`
-	Calibration *Calibration          `json:"calibration,omitempty"` // the last one of this machine with the grade of the stamps in use
-	Caveats     []Caveat              `json:"caveats"`
-	Verdict     Verdict               `json:"verdict,omitempty"`
+	Planned       int                   `json:"planned"`              // measured requests that the run meant to send; 0 while a duration runs
+	State         State                 `json:"state"`                // how the run ended
+	Stopped       string                `json:"stopped,omitempty"`    // in words, when it did not end by itself
+	MeasureFrom   opt.Of[time.Duration] `json:"measure_ns,omitzero"`  // when the measured phase began
+	MeasureTo     opt.Of[time.Duration] `json:"measured_ns,omitzero"` // when its last request had ended
+	Client        ClientReport          `json:"client"`
+	Calibration   *Calibration          `json:"calibration,omitempty"`    // the last one of this machine with the grade of the stamps in use
+	NoCalibration string                `json:"no_calibration,omitempty"` // why none of those that are stored holds for this run
+	Caveats       []Caveat              `json:"caveats"`
+	Verdict       Verdict               `json:"verdict,omitempty"`
 }
 
 // State is how a run ended.

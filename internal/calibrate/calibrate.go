@@ -33,7 +33,7 @@ type Level struct {
 // Full is the climb of a whole calibration, some 45 s; Quick one of 10 s.
 var (
 	Full  = levels([]int{1, 10, 100, 300, 1000}, 4, []float64{10, 50, 100, 200, 500, 1000, 2000, 5000}, 2)
-	Quick = levels([]int{10, 300}, 2, []float64{100, 1000}, 1)
+	Quick = levels([]int{10, 300, 1000}, 2, []float64{100, 1000}, 0.6)
 )
 
 // levels makes levels of so many answers a stream, and of so many seconds a rate.
@@ -109,13 +109,16 @@ func (c *Config) measure(ctx context.Context, l Level, path string) (*run.Result
 	if err != nil {
 		return nil, nil, err
 	}
-	truth, err := fetchTruth(ctx, c.URL)
 	os.RemoveAll(path)
+	truth, err := fetchTruth(ctx, c.URL, res.Records)
 	return res, truth, err
 }
 
 // requestID is the prefix of the requests' ids, by which the server's truth is joined.
 const requestID = "calibrate"
+
+// idOf is the id under which the server knows a request.
+func idOf(r *bench.Record) string { return fmt.Sprintf("%s-%d", requestID, r.ID) }
 
 func (c *Config) spec(l Level) bench.Spec {
 	load := bench.Load{Shape: bench.Closed, Concurrency: l.Streams}

@@ -32,21 +32,27 @@ func (a *app) calibrateCommand() *cobra.Command {
 		Use:   "calibrate",
 		Short: "Measure the error and the ceiling of this client on this machine",
 		Long: `calibrate starts the simulated engine's exact mode in a process of its own, which keeps the truth of its writes, climbs 1 to 1,000 streams
-and 10 to 5,000 requests/s, and prints by how much TTFT and ITL are off, and up to which load. It takes 45 s, with --quick 10 s. Every
-run on this machine then has the result in its manifest, and is void above 80 % of the ceiling.
+and 10 to 5,000 requests/s, and prints by how much TTFT and ITL are off, and up to which load. It takes some 45 s, with --quick 10 s. Every
+run on this machine with the same stamps then has the result in its manifest, and is void above 80 % of an exact ceiling.
 
 TTFT is reported minus true: first event - sent, against first write - arrival at the server's socket. A positive error contains the
-way through the kernel, which takes some microseconds. ITL is that of each gap. Where the server itself wrote late it was the limit, and
-the client's ceiling is at least so high.`,
-		Example: "  prony calibrate\n  prony calibrate --quick\n  prony calibrate --stamps socket",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.calibrate(cmd.Context(), &c) },
+way through the kernel, which takes some microseconds. ITL is that of each gap. Means have a sign, p50 and p99 are of the magnitude.
+A level passes when all its requests are ok, TTFT is off by less than 1 ms at p99 and ITL by less than 0.1 % at the mean, 99 % of the
+rate was sent, and less than 1 ms late at p99. Where the server itself wrote late (server_limited) it was the limit, and the client's
+ceiling is at least so high. The exit code is 5 when no level passes.`,
+		Example: `  prony calibrate
+  prony calibrate --quick
+  prony calibrate --stamps socket
+  prony calibrate --levels 1000x4000,2000x8000,5000/sx10000
+  prony calibrate --json --out here.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.calibrate(cmd.Context(), &c) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&c.quick, "quick", false, "fewer levels: 10 s")
 	f.StringVar(&c.stamps, "stamps", "auto", "grade of the stamps to calibrate: wire, socket, user, or auto: the best there is")
-	f.StringVar(&c.out, "out", "", "file to keep it in (default: prony/calibration.json below XDG_STATE_HOME or ~/.local/state)")
+	f.StringVar(&c.out, "out", "", "file to keep it in; runs read the default one only: prony/calibration.json below XDG_STATE_HOME or ~/.local/state")
 	f.BoolVar(&c.json, "json", false, "print JSON")
 	f.StringVar(&c.levels, "levels", "", "other levels, such as 1x3,20x40,100/sx200: streams or rate, x requests")
 	return cmd
@@ -99,9 +105,13 @@ func (a *app) calibrate(ctx context.Context, c *calibration) error {
 	if c.json {
 		enc := json.NewEncoder(a.Stdout)
 		enc.SetIndent("", "  ")
-		return enc.Encode(result)
+		err = enc.Encode(result)
+	} else {
+		_, err = fmt.Fprint(a.Stdout, calibrationText(result, path, c.out == ""))
 	}
-	_, err = fmt.Fprint(a.Stdout, calibrationText(result, path))
+	if err == nil && result.Ceiling.EventRate == 0 {
+		err = fault.New(fault.Void, "no level passed: the client cannot measure here", "end what else takes the processors, and calibrate again")
+	}
 	return err
 }
 
@@ -126,71 +136,18 @@ func parseLevels(s string) ([]calibrate.Level, error) {
 	return out, nil
 }
 
-// levelLine tells of a level in one line.
-func levelLine(l bench.CalibrationLevel) string {
-	verdict := "passed"
-	if !l.Passed {
-		verdict = l.Why
-	}
-	if l.ServerLimited {
-		verdict += fmt.Sprintf(" (server_limited: %.0f %% of its writes were late)", 100*l.LateWrites)
-	}
-	return fmt.Sprintf("%s: TTFT off by %s mean, %s p99; ITL by %.3f %%; %s", levelName(l), micro(l.TTFT.Mean), micro(l.TTFT.P99), 100*l.ITLRelative, verdict)
-}
-
-func levelName(l bench.CalibrationLevel) string {
-	if l.Streams > 0 {
-		return fmt.Sprintf("%d streams", l.Streams)
-	}
-	return fmt.Sprintf("%v requests/s", l.Rate)
-}
-
-// micro writes ns as us or ms.
-func micro(ns int64) string {
-	if ns > -1e6 && ns < 1e6 {
-		return fmt.Sprintf("%.1f us", float64(ns)/1e3)
-	}
-	return fmt.Sprintf("%.2f ms", float64(ns)/1e6)
-}
-
-// calibrationText is the result for a person.
-func calibrationText(c *bench.Calibration, path string) string {
-	var b strings.Builder
-	alone := "server and client on processors of their own"
-	if !c.Pinned {
-		alone = "server and client share the processors"
-	}
-	fmt.Fprintf(&b, "%s stamps, engine %s, %s\n\n", c.Stamp, c.Engine, alone)
-	fmt.Fprintf(&b, "%-16s %10s %12s   %26s   %26s   %8s\n", "load", "requests/s", "events/s", "TTFT off by: mean, p99", "ITL off by: mean, p99", "lag p99")
-	for _, l := range c.Levels {
-		note := ""
-		switch {
-		case !l.Passed:
-			note = "   " + l.Why
-		case l.ServerLimited:
-			note = "   server_limited"
-		}
-		fmt.Fprintf(&b, "%-16s %10.1f %12.0f   %12s %13s   %12s %13s   %8s%s\n", levelName(l), l.RequestRate, l.EventRate, micro(l.TTFT.Mean), micro(l.TTFT.P99),
-			micro(l.ITL.Mean), micro(l.ITL.P99), micro(l.Lag99), note)
-	}
-	least := map[bool]string{true: "at least ", false: ""}
-	fmt.Fprintf(&b, "\nceiling: %s%.0f events/s, %s%.0f requests/s\nkept in %s; runs on this machine carry it\n", least[c.Ceiling.EventsBound], c.Ceiling.EventRate,
-		least[c.Ceiling.RequestsBound], c.Ceiling.RequestRate, path)
-	return b.String()
-}
-
 // calibrations returns how a run finds the calibration of its machine. One that cannot be read is none, which the run says.
-func (a *app) calibrations() func(bench.Host, string) *bench.Calibration {
+func (a *app) calibrations() func(bench.Host, bench.ClientReport) (*bench.Calibration, string) {
 	path, err := calibrate.Path(a.Getenv)
 	if err != nil {
 		return nil
 	}
-	return func(h bench.Host, stamp string) *bench.Calibration {
+	return func(h bench.Host, r bench.ClientReport) (*bench.Calibration, string) {
 		all, err := calibrate.Load(path)
 		if err != nil {
 			a.say(fmt.Sprintf("the calibration in %s cannot be read (%v); `prony calibrate` makes a new one", path, err))
-			return nil
+			return nil, "the one that is stored cannot be read"
 		}
-		return calibrate.Of(all, calibrate.MachineOf(h), stamp)
+		return calibrate.Of(all, calibrate.MachineOf(h), r)
 	}
 }

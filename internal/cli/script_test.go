@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "redact": redactURL, "proxy": proxy,
+			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "sed": sed, "redact": redactURL, "proxy": proxy,
 		},
 	})
 }
@@ -245,6 +245,15 @@ func deadPort(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("DEADADDR", l.Addr().String())
 	ts.Setenv("DEAD", "http://"+l.Addr().String())
 	l.Close()
+}
+
+// sed FILE REGEXP TO: replaces all that matches, of which there must be some.
+func sed(ts *testscript.TestScript, neg bool, args []string) {
+	re, old := regexp.MustCompile(args[1]), ts.ReadFile(args[0])
+	if !re.MatchString(old) {
+		ts.Fatalf("%s has no %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(re.ReplaceAllString(old, args[2])), 0o600))
 }
 
 // redact FILE: fails when a file holds the word that scripts use as a secret.

@@ -71,6 +71,7 @@ All answer /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health
 	f.StringVar(&script, "script", "", "script: file or directory to play")
 	f.BoolVar(&untilEOF, "until-stdin-closes", false, "end when stdin does, so that no server outlives its parent")
 	f.StringVar(&cpus, "cpu-list", "", "run on these processors only, such as 0,2 (Linux)")
+	f.MarkHidden("cpu-list") // for calibrate
 	return cmd
 }
 

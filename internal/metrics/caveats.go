@@ -150,14 +150,10 @@ func rules() []rule {
 		{"no_interval", bench.SeverityCell, "a metric of several samples has no interval; the text says why",
 			"repeat the run: a t-interval over 5 runs needs no independence", findNoInterval},
 
-		{"client_limited", bench.SeverityVoid, "the mean rate of output events or requests is above 80 % of the ceiling that `prony calibrate` found on this machine",
+		{"client_limited", bench.SeverityVoid, "the mean rate of output events or requests, over the plateau if it lasts 1 s and else over the window, is above 80 % of the exact ceiling that `prony calibrate` found on this machine",
 			"lower the load, or send it from more machines", findAboveCeiling},
-		{"uncalibrated", bench.SeverityNote, "no calibration of this machine with the stamps in use is stored",
-			"measure it with `prony calibrate`", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-				if x.Manifest.Calibration == nil {
-					say("", "the error of this client on this machine has not been measured")
-				}
-			}},
+		{"uncalibrated", bench.SeverityNote, "no calibration of this machine (host, CPU, kernel) with the engine and the stamps in use is stored, or it passed at no load",
+			"measure it with `prony calibrate`", findUncalibrated},
 		{"stamps_fell_back", bench.SeverityNote, "the stamps are of a lower grade than the best that was asked for, some exchanges have stamps of a lower grade than others, or more than 1 % of the reads have no kernel stamp",
 			"", findFallenStamps},
 		{"ring_drops", bench.SeverityNote, "the capture lost packets, or ended before the run",

@@ -102,7 +102,7 @@ func Execute(ctx context.Context, p *Plan, path string, ctl Control) (*Result, e
 	r.manifest.Client.JournalBehind = r.collector.behind.Load()
 	r.manifest.Client.FileLimit, _ = fileLimit()
 	if known := p.deps.Calibration; known != nil {
-		r.manifest.Calibration = known(r.manifest.Sheet.Host, r.manifest.Client.Stamp)
+		r.manifest.Calibration, r.manifest.NoCalibration = known(r.manifest.Sheet.Host, r.manifest.Client)
 	}
 	if end.state == bench.Complete {
 		end = r.engineEnd(end) // it may have died at the very end

@@ -39,8 +39,9 @@ type Deps struct {
 	// Dial replaces the network, nil = TCP. Then no name is resolved and no GPU is asked about.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Calibration returns the last calibration of a machine with a grade of stamps, nil without one; nil = nobody knows.
-	Calibration func(host bench.Host, stamp string) *bench.Calibration
+	// Calibration returns the last calibration of a machine and a client, or nil and why none of those that are stored holds; nil = nobody
+	// knows.
+	Calibration func(bench.Host, bench.ClientReport) (c *bench.Calibration, why string)
 
 	// EngineProcess makes the command that starts this program as an engine (isolate.Serve); nil = it cannot be.
 	EngineProcess func() *exec.Cmd
