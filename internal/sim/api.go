@@ -186,7 +186,7 @@ const htmlPage = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><bod
 
 // newReply makes the reply to a request, with its truth begun.
 func (s *Server) newReply(c *conn, req *request) *reply {
-	r := &reply{s: s, c: c, done: make(chan struct{}), wake: make(chan struct{}, 1), out: c.out[:0], ev: c.ev, keep: !c.close,
+	r := &reply{s: s, c: c, done: make(chan struct{}), wake: make(chan struct{}, 1), out: c.out[:0], ev: c.ev, keep: !c.close, turn: c.begun,
 		rec: TruthRecord{ID: s.ids.Add(1), Client: req.Header.Get("X-Request-Id"), Path: req.URL.Path, Arrival: req.arrival,
 			ArrivalWall: req.wall.UnixNano(), ArrivalStamp: "user"}}
 	if req.stamped {

@@ -33,8 +33,9 @@ type conn struct {
 	minor  int  // of the request's HTTP/1 version
 	close  bool // the request, or its version, asks for the connection to be closed
 
-	mu   sync.Mutex
-	idle *time.Timer // closes the connection when it fires
+	mu    sync.Mutex
+	idle  *time.Timer // closes the connection when it fires
+	begun int         // requests whose first byte has come
 
 	out []byte // memory of the latest answer, for the next one
 	ev  event
@@ -227,16 +228,28 @@ func (c *conn) answerJSON(status int, body []byte, fields ...field) bool {
 	return c.answer(status, "application/json", body, fields...)
 }
 
-// closeIdleAfter closes the connection unless a request begins before.
-func (c *conn) closeIdleAfter(d time.Duration) {
+// closeIdleAfter closes the connection after the answer to its n-th request, unless another begins before. That may have happened
+// already: a client that has the whole answer does not wait for the write that brought it to return.
+func (c *conn) closeIdleAfter(d time.Duration, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.idle = time.AfterFunc(d, func() { c.nc.Close() })
+	if c.begun != n {
+		return
+	}
+	c.idle = time.AfterFunc(d, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.begun == n {
+			c.nc.Close()
+		}
+	})
 }
 
+// stopIdle ends the idle time: a request begins.
 func (c *conn) stopIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.begun++
 	if c.idle != nil {
 		c.idle.Stop()
 		c.idle = nil

@@ -501,3 +501,27 @@ func TestListenerCloses(t *testing.T) {
 		}
 	})
 }
+
+// A request that is there before the answer to the one before is over finds a connection that is not idle.
+func TestIdleCloseSparesAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list, err := ParseFaults("idle-close@50ms:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := serveMem(t, Config{Mode: ModeExact, Faults: list, TTFT: Fixed(20 * time.Millisecond), ITL: Fixed(200 * time.Millisecond)})
+		c := r.dial()
+		requests := post("/v1/completions", `{"prompt":"x","max_tokens":1}`) + post("/v1/completions", `{"prompt":"x","max_tokens":3,"stream":true}`)
+		if _, err := io.WriteString(c.nc, requests); err != nil {
+			t.Fatal(err)
+		}
+		both, err := io.ReadAll(c.nc)
+		if n := strings.Count(string(both), "HTTP/1.1 200 OK"); err != nil || n != 2 || !bytes.Contains(both, []byte("[DONE]")) {
+			t.Errorf("%d answers, %v: %s", n, err, both)
+		}
+		if end := r.now(); end != 470*time.Millisecond { // 20 ms to the first token, 400 ms to the third, 50 ms idle
+			t.Errorf("closed after %v", end)
+		}
+		r.stop()
+	})
+}

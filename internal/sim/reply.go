@@ -16,6 +16,7 @@ type reply struct {
 	seq    *sequence   // in engine mode
 	faults faults
 	keep   bool // the connection may be used again afterwards
+	turn   int  // number of its request on the connection, from 1
 
 	done chan struct{} // closed when the reply is over and written down
 	wake chan struct{} // a source that had nothing has something; for the goroutine with timers. One place
@@ -271,7 +272,7 @@ func (r *reply) settle() {
 	case !r.keep:
 		r.c.nc.Close()
 	case r.faults.idle > 0:
-		r.c.closeIdleAfter(r.faults.idle)
+		r.c.closeIdleAfter(r.faults.idle, r.turn)
 	}
 	if r.keep {
 		r.c.out, r.c.ev = r.out, r.ev
