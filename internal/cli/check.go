@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/prony-bench/prony/internal/fault"
@@ -28,9 +29,6 @@ var mayBeEmpty = map[string]bool{"stop": true} // which has words of its own
 
 // check refuses values that no flag can mean.
 func (f *runFlags) check() error {
-	if err := refuseEmpty(f.set); err != nil {
-		return err
-	}
 	for _, x := range []struct {
 		flag  string
 		value duration
@@ -86,9 +84,12 @@ func (f *runFlags) checkLeast() error {
 	return nil
 }
 
-// refuseEmpty refuses text flags that are given without a text.
-func refuseEmpty(set *pflag.FlagSet) (err error) {
-	set.Visit(func(fl *pflag.Flag) {
+// refuseEmpty refuses text flags and arguments that are given without a text.
+func refuseEmpty(cmd *cobra.Command, args []string) (err error) {
+	if !cmd.Hidden && slices.ContainsFunc(args, func(s string) bool { return strings.TrimSpace(s) == "" }) { // completion, which is hidden, asks with one
+		return fault.New(fault.Usage, "an argument is empty", "see `"+cmd.CommandPath()+" --help`")
+	}
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
 		empty := fl.Value.Type() == "string" && strings.TrimSpace(fl.Value.String()) == ""
 		if s, ok := fl.Value.(pflag.SliceValue); ok {
 			empty = slices.ContainsFunc(s.GetSlice(), func(v string) bool { return strings.TrimSpace(v) == "" })
@@ -121,14 +122,17 @@ func refuseTwins(args []string) error {
 	return nil
 }
 
-// parserWords are what Go's parsers say of a value that they cannot read.
-var parserWords = regexp.MustCompile(`^invalid argument "(.*)" for "(--[a-z-]+)" flag: strconv\.Parse([A-Za-z]+): parsing .*: (.*)$`)
+// What the flag library says of a value that cannot be read: by Go's parsers, or by ours.
+var (
+	parserWords = regexp.MustCompile(`^invalid argument "(.*)" for "(--[a-z-]+)" flag: strconv\.Parse([A-Za-z]+): parsing .*: (.*)$`)
+	ownWords    = regexp.MustCompile(`^invalid argument ".*" for "(--[a-z-]+)" flag: (.*)$`)
+)
 
 // plainWords says for a person why a flag's value cannot be read.
 func plainWords(text string) string {
 	m := parserWords.FindStringSubmatch(text)
 	if m == nil {
-		return text
+		return ownWords.ReplaceAllString(text, "$1: $2")
 	}
 	what := map[string]string{"Float": "a number", "Int": "a whole number", "Uint": "a whole number from 0 on", "Bool": "true or false"}[m[3]]
 	if m[4] == "value out of range" {

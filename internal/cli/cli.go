@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"runtime"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -43,11 +45,16 @@ func Main(ctx context.Context, sys System) int {
 	root := a.root()
 	root.SetArgs(sys.Args)
 	root.SetIn(sys.Stdin)
-	root.SetOut(sys.Stdout)
+	help := &keptError{w: sys.Stdout} // the flag library drops the errors of its writes
+	root.SetOut(help)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that has gone is an error of the write, not the end of the process
 	root.SetErr(sys.Stderr)
 	err := refuseTwins(sys.Args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
+	}
+	if err == nil {
+		err = help.err
 	}
 	if err == nil {
 		return int(a.code)
@@ -67,14 +74,34 @@ func Main(ctx context.Context, sys System) int {
 
 // printFault writes one line with the cause and one with the hint.
 func (a *app) printFault(err error) {
-	fmt.Fprintf(a.Stderr, "prony: error: %s\n", oneLine(err.Error()))
+	fmt.Fprintf(a.Stderr, "prony: error: %s\n", message(err.Error()))
 	if hint := fault.HintOf(err); hint != "" {
-		fmt.Fprintf(a.Stderr, "prony: hint: %s\n", oneLine(hint))
+		fmt.Fprintf(a.Stderr, "prony: hint: %s\n", message(hint))
 	}
 }
 
+// keptError remembers the first failure of a writer.
+type keptError struct {
+	w   io.Writer
+	err error
+}
+
+func (k *keptError) Write(p []byte) (int, error) {
+	n, err := k.w.Write(p)
+	if k.err == nil {
+		k.err = err
+	}
+	return n, err
+}
+
+// longestMessage bounds a line of talk, in bytes: servers' words are in it.
+const longestMessage = 1000
+
+// message is a line of talk.
+func message(s string) string { return shorten(oneLine(s), longestMessage) }
+
 // say writes a line of talk.
-func (a *app) say(line string) { fmt.Fprintln(a.Stderr, "prony: "+oneLine(line)) }
+func (a *app) say(line string) { fmt.Fprintln(a.Stderr, "prony: "+message(line)) }
 
 // oneLine keeps a message to one line, without control characters: servers' words are in it.
 func oneLine(s string) string {
@@ -104,6 +131,7 @@ be used, 130 interrupted.`,
   prony run --url http://127.0.0.1:8000
   prony run --url http://127.0.0.1:8000 --request-rate 10 --num-requests 500 --isl 1024 --osl 128 --goodput "ttft:500 tpot:50"`,
 		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return refuseEmpty(cmd, args) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

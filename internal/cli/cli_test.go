@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/prony-bench/prony/internal/sim"
 )
 
 func TestTwoDigits(t *testing.T) {
@@ -57,6 +59,47 @@ func TestNumbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 999_600: "1 MB", 1_230_000: "1.23 MB", 5e15: "5000 TB"} {
 		if got := byteWords(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// A line of the progress never reaches the last column, so that no terminal breaks it.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		n    int
+		want string
+	}{{"abcdef", 4, "abcd"}, {"abc", 4, "abc"}, {"", 4, ""}, {"a·█▂e", 4, "a·█▂"}, {"模型模型", 5, "模型"}, {"abc", 0, ""}} {
+		if got := fit(c.in, c.n); got != c.want {
+			t.Errorf("%q in %d: %q, want %q", c.in, c.n, got, c.want)
+		}
+	}
+}
+
+// What is said in a line has a bound.
+func TestMessage(t *testing.T) {
+	got := message(strings.Repeat("é", 5000))
+	if len(got) > longestMessage+30 || !strings.HasSuffix(got, "... (10000 bytes)") {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
+
+// Every fault that completion offers is one, and help tells of each.
+func TestFaultWords(t *testing.T) {
+	for _, kind := range sim.FaultKinds {
+		if _, err := sim.ParseFaults(kind + "0.5"); err != nil {
+			t.Error(err)
+		}
+		if name := strings.TrimSuffix(kind, ":"); name != "503" && !strings.Contains(sim.FaultWords, name) {
+			t.Errorf("%s is not explained", name)
+		}
+	}
+}
+
+func TestSpanWords(t *testing.T) {
+	for s, want := range map[float64]string{0: "0s", 90.04: "1m30s", 86400: "24h0m0s", 86400 * 3: "3 days", 1e10: "317 years"} {
+		if got := spanWords(s); got != want {
+			t.Errorf("%v: %s, want %s", s, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prony-bench/prony/internal/builtin"
+	"github.com/prony-bench/prony/internal/sim"
 )
 
 // completeWords offers the words that a flag can have.
@@ -14,10 +15,17 @@ func completeWords(cmd *cobra.Command) {
 		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Dialects().Names()...),
 		"goodput": {"ttft:", "tpot:", "itl:", "e2el:"},
 		"isl":     {"uniform:", "normal:", "truncnormal:", "lognormal:"}, "osl": {"uniform:", "normal:", "truncnormal:", "lognormal:"},
+		"request-rate": {"inf"}, "burstiness": {"1", "inf"}, "format": {"text", "html", "md", "csv", "json"},
 	}
 	for name, list := range words {
 		if cmd.Flags().Lookup(name) != nil {
 			cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	if cmd.Name() == "sim" {
+		laws := []string{"uniform:", "normal:", "lognormal:"}
+		for name, list := range map[string][]string{"ttft": laws, "itl": laws, "output": laws, "faults": sim.FaultKinds, "preset": {sim.DefaultPreset}} {
+			cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 		}
 	}
 }

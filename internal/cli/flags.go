@@ -442,6 +442,9 @@ func parsePercentiles(s string) ([]float64, error) {
 		}
 		out = append(out, p)
 	}
+	if len(out) == 0 {
+		return nil, fault.Usagef("such as --percentiles 50,90,99.9", "--percentiles %q holds no number", s)
+	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
 }

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -66,7 +68,9 @@ tokens the server counts and where the count comes from.`,
 				enc.SetIndent("", "  ")
 				return enc.Encode(p.Record)
 			}
-			a.printProbe(p)
+			if err := a.printProbe(p); err != nil {
+				return err
+			}
 			switch r := p.Record; {
 			case err != nil:
 				return fault.New(fault.Interrupted, "interrupted", "what had come until then is above")
@@ -112,8 +116,15 @@ func (a *app) untilSignal(parent context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-func (a *app) printProbe(p *run.Probed) {
-	w, r := a.Stdout, p.Record
+func (a *app) printProbe(p *run.Probed) error {
+	var b bytes.Buffer
+	writeProbe(&b, p)
+	_, err := a.Stdout.Write(b.Bytes())
+	return err
+}
+
+func writeProbe(w io.Writer, p *run.Probed) {
+	r := p.Record
 	fmt.Fprintf(w, "POST %s\n%s\n\n", p.URL, oneLine(shorten(string(p.Call.Body), 400)))
 	line := func(at time.Duration, format string, args ...any) {
 		fmt.Fprintf(w, "%10.3f ms  %s\n", float64(at)/1e6, oneLine(fmt.Sprintf(format, args...)))
@@ -149,7 +160,7 @@ func (a *app) printProbe(p *run.Probed) {
 		line(end-sent, "end: %s", outcomeWords(&r))
 	}
 	fmt.Fprintln(w)
-	a.printProbeSummary(&r)
+	writeProbeSummary(w, &r)
 }
 
 func outcomeWords(r *bench.Record) string {
@@ -203,8 +214,7 @@ func describe(e run.ProbedEvent) string {
 	return strings.Join(parts, ", ")
 }
 
-func (a *app) printProbeSummary(r *bench.Record) {
-	w := a.Stdout
+func writeProbeSummary(w io.Writer, r *bench.Record) {
 	sent, _ := r.Sent.Get()
 	row := func(name string, v fmt.Stringer, note string) { fmt.Fprintf(w, "%-14s %s%s\n", name, v, note) }
 	if first, ok := r.First.Get(); ok {

@@ -2,10 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/run"
@@ -51,7 +55,7 @@ func (v *progressView) done() {
 
 // screen is the live view, at most as wide as the terminal.
 func (v *progressView) screen(p run.Progress) []string {
-	width := tty.Width(v.a.Stderr)
+	width := columns(v.a.Stderr)
 	share, left := 0.0, ""
 	switch {
 	case p.Planned > 0:
@@ -73,7 +77,7 @@ func (v *progressView) screen(p run.Progress) []string {
 	}
 	lines := []string{
 		head,
-		fmt.Sprintf("%s  %s   in flight %d   %s", tty.Bar(share, 36), count, p.InFlight, left),
+		fmt.Sprintf("%s  %s   in flight %d   %s", tty.Bar(share, min(36, max(0, width-44))), count, p.InFlight, left),
 		fmt.Sprintf("%s req/s   out %s tok/s   TTFT %s ms p50 · %s p99  %s   TPOT %s ms  %s", sig(p.RequestRate), sig(p.TokenRate),
 			sig(p.TTFT50), sig(p.TTFT99), tty.Spark(p.TTFT), sig(p.TPOT50), tty.Spark(p.TPOT)),
 	}
@@ -86,11 +90,35 @@ func (v *progressView) screen(p run.Progress) []string {
 	}
 	lines = append(lines, last)
 	for i, l := range lines {
-		if r := []rune(l); len(r) >= width {
-			lines[i] = string(r[:width-1])
-		}
+		lines[i] = fit(l, width-1)
 	}
 	return lines
+}
+
+// fit cuts a line to so many columns: a line that the terminal breaks could not be redrawn. Wide characters, such as of a model's name,
+// take two.
+func fit(line string, columns int) string {
+	for i, r := range line {
+		if columns--; r >= firstWide {
+			columns--
+		}
+		if columns < 0 {
+			return line[:i]
+		}
+	}
+	return line
+}
+
+const firstWide = 0x2e80 // CJK and beyond
+
+// columns is the width of a terminal, however narrow it is; 80 when it tells none.
+func columns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return min(n, tty.Wide)
+		}
+	}
+	return tty.Narrow
 }
 
 // progressLine is the state in one line.

@@ -144,15 +144,14 @@ func (a *app) carryOut(ctx context.Context, j *runJob) error {
 	}()
 	j.spec.Target.HasKey = hasKey(j.deps.Header)
 	j.deps.Command = j.command
-	plan, err := run.Prepare(prepare, j.spec, j.deps, j.dry)
-	if err != nil {
-		if prepare.Err() != nil && ctx.Err() == nil {
-			return fault.New(fault.Interrupted, "interrupted before the first request", "")
+	var plan *run.Plan
+	if err := unlessDone(prepare, func() (err error) {
+		if plan, err = run.Prepare(prepare, j.spec, j.deps, j.dry); err == nil && j.dry {
+			err = a.showPlan(plan, j)
 		}
 		return err
-	}
-	if j.dry {
-		return a.showPlan(plan, j)
+	}); err != nil || j.dry {
+		return err
 	}
 	if plan.Spec.Label == "" {
 		plan.Spec.Label = plan.Spec.Target.Model
@@ -182,6 +181,22 @@ func (a *app) carryOut(ctx context.Context, j *runJob) error {
 	}
 	a.code = res.ExitCode()
 	return nil
+}
+
+// unlessDone waits for f, or for the end of the context: a large data set takes its time, and so does a long prompt. What f still does
+// then ends with the process.
+func unlessDone(ctx context.Context, f func() error) error {
+	c := make(chan error, 1)
+	go func() { c <- f() }()
+	var err error
+	select {
+	case err = <-c:
+		if err == nil || ctx.Err() == nil {
+			return err
+		}
+	case <-ctx.Done():
+	}
+	return fault.New(fault.Interrupted, "interrupted before the first request", "nothing was measured")
 }
 
 func hasKey(header []wire.Field) bool {

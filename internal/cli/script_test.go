@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,7 +55,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "sed": sed, "redact": redactURL, "proxy": proxy,
+			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "sed": sed, "redact": redactURL, "proxy": proxy, "noreader": noReader, "within": within,
 		},
 	})
 }
@@ -116,6 +118,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// noreader CODE[,CODE] prony args...: as exits, but nobody reads the standard output.
+func noReader(ts *testscript.TestScript, neg bool, args []string) {
+	cmd := exec.Command(lookIn(ts, args[1]), args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
+	r, w, err := os.Pipe()
+	ts.Check(err)
+	r.Close()
+	defer w.Close()
+	errs, err := os.Create(ts.MkAbs("err"))
+	ts.Check(err)
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = w, errs
+	err = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); !slices.Contains(strings.Split(args[0], ","), fmt.Sprint(code)) {
+		ts.Fatalf("exit code %d, want %s (%v)\nstderr: %s", code, args[0], err, ts.ReadFile("err"))
+	}
+}
+
 // jsonfield FILE path REGEXP: a field of a JSON file, its path by dots.
 func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 	var v any
@@ -138,6 +159,18 @@ func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 	b, _ := json.Marshal(v)
 	if regexp.MustCompile(args[2]).MatchString(strings.Trim(string(b), `"`)) == neg {
 		ts.Fatalf("%s is %s", args[1], b)
+	}
+}
+
+// within PLAN FIELD FILE SHARE: the size of a file differs from a number of a JSON object by no more than this share of the size.
+func within(ts *testscript.TestScript, neg bool, args []string) {
+	var v map[string]any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &v))
+	said, ok := v[args[1]].(float64)
+	share, err := strconv.ParseFloat(args[3], 64)
+	ts.Check(err)
+	if size := float64(len(ts.ReadFile(args[2]))); !ok || math.Abs(said-size) > share*size {
+		ts.Fatalf("%s has %.0f bytes, %s is %v", args[2], size, args[1], v[args[1]])
 	}
 }
 

@@ -28,7 +28,10 @@ exact    given TTFT and ITL, written on time; GET /truth tells when each request
 engine   a model of continuous batching (chunked prefill, KV blocks, prefix cache, preemption): it saturates as real engines do
 script   recorded answers: a case or wire file, or a directory of them, each under /<name>/v1/...
 
-All answer /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /metrics (under vLLM's names) and /truth.`,
+All answer /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /metrics (under vLLM's names) and /truth.
+
+Faults, in exact and engine mode, are a list of kind[@argument]:share, the share from 0 to 1 or everyN:
+` + sim.FaultWords,
 		Example: `  prony sim
   prony sim --ttft 50ms --itl 10ms
   prony sim --mode engine --preset h200/llama-70b/fp8/tp8
@@ -88,6 +91,11 @@ func simConfig(cmd *cobra.Command, cfg *sim.Config, mode, ttft, itl, output, fau
 		scripted := cfg.Mode == sim.ModeScript && (flag == "ttft" || flag == "itl") // files without times take these
 		if given(flag) && cfg.Mode != of && !scripted {
 			return fault.Usagef("add --mode "+string(of)+", or leave it out", "--%s belongs to mode %s", flag, of)
+		}
+	}
+	for _, flag := range []string{"max-model-len", "tokens-per-chunk", "max-num-seqs", "max-num-batched-tokens", "kv-blocks"} {
+		if n, err := cmd.Flags().GetInt(flag); err == nil && given(flag) && n < 1 {
+			return fault.Usagef("leave it out for the default", "--%s must be at least 1, not %d", flag, n)
 		}
 	}
 	if given("cost") && given("preset") {
@@ -164,7 +172,9 @@ func (a *app) serveSim(ctx context.Context, cfg sim.Config, addr string, untilEO
 			cancel()
 		}()
 	}
-	fmt.Fprintf(a.Stdout, "%s model %s (%s mode)\n", url, cfg.Model, cfg.Mode)
+	if _, err := fmt.Fprintf(a.Stdout, "%s model %s (%s mode)\n", url, cfg.Model, cfg.Mode); err != nil {
+		return err
+	}
 	err = srv.Serve(ctx, ln)
 	if errors.Is(err, context.Canceled) || ctx.Err() != nil {
 		return nil

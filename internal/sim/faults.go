@@ -62,6 +62,24 @@ const faultHint = `a list such as "429:0.1,cut@5:0.02,drip@2ms:0.01,503@text:eve
 	"the kinds are refuse, 429, 500 to 599, html, empty, stall, cut, reset, malformed, error, drip, at-once, no-usage, gzip, close, " +
 	"idle-close, http1.0"
 
+// FaultKinds are the words of the faults.
+var FaultKinds = []string{"refuse:", "429:", "503:", "html:", "empty:", "stall:", "cut:", "reset:", "malformed:", "error:", "drip:", "at-once:", "no-usage:",
+	"gzip:", "close:", "idle-close:", "http1.0:"}
+
+// FaultWords says for a person what the faults are.
+const FaultWords = `  refuse           close a connection as soon as it is accepted (the share is of connections)
+  429, 500 .. 599  answer so; 429@5s: Retry-After; 503@text: plain text in place of JSON
+  html, empty      a web page with status 200; an answer without text
+  stall, cut,      after so many writes, 2 unless given (cut@5): send nothing more; close in mid-chunk;
+  reset,           the same with a TCP reset;
+  malformed, error break one event's JSON; send an error object in the stream
+  drip             one byte every 1 ms, or as given (drip@2ms)
+  at-once          the whole stream in one write at its end
+  no-usage, gzip   no token counts; a compressed stream
+  close            close after the answer, which says so
+  idle-close       close once idle for 100 ms, or as given (idle-close@1s), unannounced
+  http1.0          HTTP/1.0: the end of the connection is the end of the body`
+
 // ParseFaults reads a list of faults: kind[@argument]:share, with a comma between them. The share is a number from 0 to 1, or
 // everyN. The argument is the number of writes before it (stall, cut, reset, malformed, error), a duration (429, drip,
 // idle-close), or `text` (5xx).
