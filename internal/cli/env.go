@@ -35,8 +35,8 @@ its manifest. No generation is asked for.`,
 				if err != nil {
 					return err
 				}
-				plan, err := run.Prepare(ctx, spec, deps, false)
-				if err != nil {
+				var plan *run.Plan
+				if err := unlessDone(ctx, func() (err error) { plan, err = run.Prepare(ctx, spec, deps, false); return err }); err != nil {
 					return err
 				}
 				sheet = plan.Sheet

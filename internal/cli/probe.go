@@ -55,20 +55,15 @@ tokens the server counts and where the count comes from.`,
 			deps.Say = a.say
 			ctx, stop := a.untilSignal(cmd.Context())
 			defer stop()
-			plan, err := run.Prepare(ctx, spec, deps, false)
-			if err != nil {
+			var plan *run.Plan
+			if err := unlessDone(ctx, func() (err error) { plan, err = run.Prepare(ctx, spec, deps, false); return err }); err != nil {
 				return err
 			}
 			p, err := run.Probe(ctx, plan)
 			if err != nil && p == nil {
 				return err
 			}
-			if asJSON {
-				enc := json.NewEncoder(a.Stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(p.Record)
-			}
-			if err := a.printProbe(p); err != nil {
+			if err := a.printProbe(p, asJSON); err != nil {
 				return err
 			}
 			switch r := p.Record; {
@@ -116,7 +111,12 @@ func (a *app) untilSignal(parent context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-func (a *app) printProbe(p *run.Probed) error {
+func (a *app) printProbe(p *run.Probed, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(a.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(p.Record)
+	}
 	var b bytes.Buffer
 	writeProbe(&b, p)
 	_, err := a.Stdout.Write(b.Bytes())

@@ -12,7 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -49,14 +52,14 @@ type answer struct {
 func (p *Prober) ask(ctx context.Context, path string, body any) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	url := p.Root
+	whole := p.Root
 	if strings.HasPrefix(path, "/v1/") {
-		url = p.Join
+		whole = p.Join
 	}
-	return p.send(ctx, url(path), body)
+	return p.send(ctx, whole(path), body)
 }
 
-func (p *Prober) send(ctx context.Context, url string, body any) (answer, error) {
+func (p *Prober) send(ctx context.Context, address string, body any) (answer, error) {
 	method, content := http.MethodGet, io.Reader(nil)
 	if body != nil {
 		b, ok := body.([]byte)
@@ -68,7 +71,7 @@ func (p *Prober) send(ctx context.Context, url string, body any) (answer, error)
 		}
 		method, content = http.MethodPost, bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, url, content)
+	req, err := http.NewRequestWithContext(ctx, method, address, content)
 	if err != nil {
 		return answer{}, err
 	}
@@ -196,12 +199,12 @@ func (p *Prober) unreachable(err error) error {
 	if errors.As(err, &told) {
 		return told
 	}
-	cause := err.Error()
-	if i := strings.LastIndex(cause, ": "); i >= 0 {
-		cause = cause[i+2:]
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	cause := causeOf(err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		cause = fmt.Sprintf("no answer within %v", askTimeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		cause = "it closes the connection without an answer"
 	}
 	hint := "is the server up? `--wait-ready 10m` waits for it; `prony sim` starts one to try with"
 	switch words := err.Error(); {
@@ -213,6 +216,27 @@ func (p *Prober) unreachable(err error) error {
 		hint = "is it the name in the certificate? an authority of your own is made known by SSL_CERT_FILE"
 	}
 	return fault.New(fault.Target, fmt.Sprintf("%s cannot be reached: %s", p.name(), cause), hint)
+}
+
+// causeOf says what is wrong with a transport, without the names of the calls that met it.
+func causeOf(err error) string {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	text := err.Error()
+	for _, layer := range []string{"net/http: ", "http: ", "tls: ", "remote error: ", "failed to verify certificate: ", "x509: ", "HTTP/1.x transport connection broken: "} {
+		text = strings.TrimPrefix(text, layer)
+	}
+	return words([]byte(text))
 }
 
 // Ready tells whether the server answers GET /v1/models or /health with success.
@@ -248,7 +272,7 @@ func (p *Prober) Post(ctx context.Context, path string, body []byte) (status int
 func words(b []byte) string {
 	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(b), "?")), " ")
 	if len(s) > 200 {
-		s = s[:200] + "..."
+		s = strings.ToValidUTF8(s[:200], "") + "..."
 	}
 	if s == "" {
 		s = "without words"

@@ -2,12 +2,16 @@ package discover
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/prony-bench/prony/internal/fault"
@@ -99,5 +103,54 @@ func TestCount(t *testing.T) {
 	}
 	if _, ok := server(t, nil).Count(context.Background(), "m", "x", false); ok {
 		t.Error("a count from nowhere")
+	}
+}
+
+// What is wrong with a server is said whole, and without the names of Go's calls.
+func TestUnreachable(t *testing.T) {
+	for _, c := range []struct{ says, cause, hint string }{
+		{"", "it closes the connection without an answer", "is the server up"},
+		{"SSH-2.0-OpenSSH_9.6\r\n", "it does not speak HTTP/1.1", "https://"},
+		{"HTTP/1.1 200 OK\r\nbad field\r\n\r\n", `malformed MIME header: missing colon: "bad field"`, "is the server up"},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "it closes the connection without an answer", "is the server up"},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				nc, err := l.Accept()
+				if err != nil {
+					return
+				}
+				nc.Read(make([]byte, 4096)) // the request
+				io.WriteString(nc, c.says)
+				nc.Close()
+			}
+		}()
+		address := "http://" + l.Addr().String()
+		p := &Prober{HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Join: func(s string) string { return address + s }, Root: func(s string) string { return address + s }}
+		_, err = p.Identify(context.Background())
+		l.Close()
+		if want := address + " cannot be reached: " + c.cause; err == nil || err.Error() != want || fault.CodeOf(err) != fault.Target || !strings.Contains(fault.HintOf(err), c.hint) {
+			t.Errorf("%q: %v (%s), want %s", c.says, err, fault.HintOf(err), want)
+		}
+	}
+}
+
+func TestCauseOf(t *testing.T) {
+	refused := &url.Error{Op: "Get", URL: "http://x", Err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{refused, "connection refused"},
+		{errors.New("tls: failed to verify certificate: x509: certificate is valid for a: b, not c"), "certificate is valid for a: b, not c"},
+		{errors.New("plain"), "plain"},
+	} {
+		if got := causeOf(c.err); got != c.want {
+			t.Errorf("%v: %q, want %q", c.err, got, c.want)
+		}
 	}
 }
