@@ -125,8 +125,8 @@ func (a *app) root() *cobra.Command {
 		Long: `prony loads an LLM inference server (vLLM, SGLang, TensorRT-LLM, llama.cpp, Ollama, anything OpenAI-like), measures TTFT, ITL, TPOT,
 E2E latency, throughput and goodput, and says how far the measurement can be trusted.
 
-Exit codes: 0 fine, 1 internal or disk full, 2 usage, 3 a gate was missed, 4 not comparable, 5 the run is void, 6 the target cannot
-be used, 130 interrupted.`,
+Exit codes: 0 fine, 1 internal, disk full or output not written, 2 usage, 3 a gate was missed, 4 not comparable, 5 the run is void,
+6 the target cannot be used, 130 interrupted. The report of a run that is void exits with 0.`,
 		Example: `  prony demo
   prony run --url http://127.0.0.1:8000
   prony run --url http://127.0.0.1:8000 --request-rate 10 --num-requests 500 --isl 1024 --osl 128 --goodput "ttft:500 tpot:50"`,

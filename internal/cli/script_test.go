@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -55,7 +57,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "sed": sed, "redact": redactURL, "proxy": proxy, "noreader": noReader, "within": within,
+			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "sed": sed, "redact": redactURL, "proxy": proxy, "noreader": noReader, "within": within, "recorder": recorder,
 		},
 	})
 }
@@ -269,6 +271,24 @@ func proxy(ts *testscript.TestScript, neg bool, args []string) {
 	}()
 	ts.Defer(func() { l.Close(); <-ended })
 	ts.Setenv("PROXY", l.Addr().String())
+}
+
+// recorder: starts a server until the script's end, whose URL is in $RECORDER; the header fields of each POST are lines of the file heads.
+func recorder(ts *testscript.TestScript, neg bool, args []string) {
+	f, err := os.Create(ts.MkAbs("heads"))
+	ts.Check(err)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, values := range r.Header {
+			for _, v := range values {
+				if r.Method == http.MethodPost {
+					fmt.Fprintf(f, "%s: %s\n", name, v)
+				}
+			}
+		}
+		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
+	}))
+	ts.Defer(func() { srv.Close(); f.Close() })
+	ts.Setenv("RECORDER", srv.URL)
 }
 
 // deadport: puts the URL of a port where nobody listens into $DEAD, and its host:port into $DEADADDR.
