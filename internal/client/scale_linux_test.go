@@ -103,6 +103,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
+	defer time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() }).Stop() // nobody waits for what it does not say
 	says := bufio.NewScanner(out)
 	says.Scan()
 	target, err := ParseTarget(says.Text())
