@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/builtin"
 	"github.com/prony-bench/prony/internal/calibrate"
-	"github.com/prony-bench/prony/internal/catalog"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/run"
@@ -69,8 +67,8 @@ func (a *app) calibrate(ctx context.Context, c *calibration) error {
 			return err
 		}
 	}
-	if grades := []string{"auto", "wire", "socket", "user"}; !slices.Contains(grades, c.stamps) {
-		return fault.New(fault.Usage, fmt.Sprintf("--stamps is %q%s", c.stamps, catalog.DidYouMean(c.stamps, grades)), "it is one of: "+strings.Join(grades, ", "))
+	if err := oneOf("stamps", c.stamps, stampGrades); err != nil {
+		return err
 	}
 	path := c.out
 	if path == "" {

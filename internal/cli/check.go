@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/prony-bench/prony/internal/catalog"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/workload"
 )
@@ -26,6 +27,17 @@ var maxTokensFields = []string{"max_tokens", "max_completion_tokens"}
 
 // mayBeEmpty are the flags for which an empty value says something.
 var mayBeEmpty = map[string]bool{"stop": true} // which has words of its own
+
+// stampGrades are the words of --stamps.
+var stampGrades = []string{"auto", "wire", "socket", "user"}
+
+// oneOf refuses a value that is none of a flag's words.
+func oneOf(flag, value string, words []string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	return fault.New(fault.Usage, fmt.Sprintf("--%s is %q%s", flag, value, catalog.DidYouMean(value, words)), "it is one of: "+strings.Join(words, ", "))
+}
 
 // check refuses values that no flag can mean.
 func (f *runFlags) check() error {

@@ -11,7 +11,7 @@ import (
 func completeWords(cmd *cobra.Command) {
 	words := map[string][]string{
 		"endpoint": {"chat", "completions"}, "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"},
-		"stamps": {"auto", "wire", "socket", "user"}, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"},
+		"stamps": stampGrades, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"},
 		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Dialects().Names()...),
 		"goodput": {"ttft:", "tpot:", "itl:", "e2el:"},
 		"isl":     {"uniform:", "normal:", "truncnormal:", "lognormal:"}, "osl": {"uniform:", "normal:", "truncnormal:", "lognormal:"},

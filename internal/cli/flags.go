@@ -238,9 +238,9 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 		flag, value string
 		words       []string
 	}{{"events", f.events, []string{"full", "none"}}, {"connection", f.connection, []string{"reuse", "new"}}, {"http", f.http, []string{"1.1", "2"}},
-		{"stamps", f.stamps, []string{"auto", "wire", "socket", "user"}}} {
-		if !slices.Contains(x.words, x.value) {
-			return none, fault.New(fault.Usage, fmt.Sprintf("--%s is %q%s", x.flag, x.value, catalog.DidYouMean(x.value, x.words)), "it is one of: "+strings.Join(x.words, ", "))
+		{"stamps", f.stamps, stampGrades}} {
+		if err := oneOf(x.flag, x.value, x.words); err != nil {
+			return none, err
 		}
 	}
 	if f.engines < 0 || f.engines > mostEngines {

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/run"
 	"github.com/prony-bench/prony/internal/wire"
-	"github.com/prony-bench/prony/internal/workload"
 )
 
 // planReport is what --dry-run tells.
@@ -32,73 +30,12 @@ type planCall struct {
 	Body   json.RawMessage `json:"body"`
 }
 
-// Bounds of what a dry run looks at.
-const (
-	shownRequests   = 2
-	previewTokens   = 4_000_000 // of random prompts
-	previewRequests = 100_000   // beyond which time and number follow from the rate alone
-)
-
-// preview looks at the first requests of a plan, however many it has and however long they are.
-func preview(p *run.Plan) (*run.Preview, error) {
-	look, last := *p, len(p.Spec.Phases)-1
-	look.Spec.Phases = slices.Clone(p.Spec.Phases)
-	load, stop := look.Spec.Phases[last].Load, &look.Spec.Phases[last].Stop
-	most := previewRequests
-	if law, err := workload.ParseLaw(p.Spec.Workload.ISL); err == nil {
-		most = max(shownRequests, min(most, int(previewTokens/law.Mean())))
-	}
-	n := float64(stop.Requests) // 0: as many as fit
-	if load.Paced() && n == 0 {
-		n = load.Rate * stop.Duration.Seconds()
-	}
-	if n > float64(most) || n == 0 {
-		*stop = bench.Stop{Requests: most}
-	}
-	est, err := look.Preview(shownRequests)
-	if err != nil {
-		return nil, err
-	}
-	switch whole := p.Spec.Phases[last].Stop; {
-	case n == 0:
-		s := whole.Duration.Seconds()
-		est.Requests, est.Seconds, est.JournalBytes = nil, &s, nil
-		return est, nil
-	case n > float64(most):
-		k := int(n)
-		est.Requests = &k
-		if load.Paced() {
-			s := cmp.Or(whole.Duration.Seconds(), n/load.Rate)
-			est.Seconds = &s
-		}
-	}
-	size := journalBytes(&p.Spec, float64(*est.Requests), est.OSLMean)
-	est.JournalBytes = &size
-	return est, nil
-}
-
-// What a line of the journal takes, in bytes, measured on runs of 16 to 400 tokens that lasted up to some seconds each.
-const (
-	wholeBytes  = 410 // of an answer that was not streamed
-	streamBytes = 500
-	eventBytes  = 10 // the time of one event
-)
-
-// journalBytes estimates the size of the journal.
-func journalBytes(s *bench.Spec, requests, osl float64) int64 {
-	line := float64(wholeBytes)
-	if s.Target.Stream {
-		line = streamBytes
-		if s.Keep.Events {
-			line += osl * eventBytes
-		}
-	}
-	return int64(min(requests*line, 1<<62))
-}
+// shownRequests is how many requests a dry run shows.
+const shownRequests = 2
 
 // showPlan prints what a run would send.
 func (a *app) showPlan(p *run.Plan, j *runJob) error {
-	est, err := preview(p)
+	est, err := p.Preview(shownRequests)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/prony-bench/prony/internal/rng"
 	"github.com/prony-bench/prony/internal/schedule"
 	"github.com/prony-bench/prony/internal/wire"
+	"github.com/prony-bench/prony/internal/workload"
 )
 
 // Preview is what a plan would do.
@@ -30,16 +32,72 @@ type PreviewCall struct {
 	Body   json.RawMessage
 }
 
-// What a journal line takes: its fixed fields, and each event's time. Measured on runs of 100 to 1,000 tokens.
+// Bounds of what a preview looks at.
 const (
-	recordBytes   = 620
-	eventBytes    = 11
-	previewSample = 1000 // requests whose lengths are looked at
+	previewSample   = 1000      // requests whose lengths are looked at
+	previewTokens   = 4_000_000 // of random prompts
+	previewRequests = 100_000   // beyond which time and number follow from the rate alone
 )
 
-// Preview looks at the first requests of the measured phase and estimates time and size. Nothing is sent.
+// What a line of the journal takes, in bytes, measured on runs of 16 to 400 tokens that lasted up to some seconds each.
+const (
+	wholeBytes  = 410 // of an answer that was not streamed
+	streamBytes = 500
+	eventBytes  = 10 // the time of one event
+)
+
+// Preview looks at the first requests of the measured phase, however many it has and however long they are, and estimates time and
+// size. Nothing is sent.
 func (p *Plan) Preview(show int) (*Preview, error) {
 	ph := p.Spec.Phases[len(p.Spec.Phases)-1]
+	most := previewRequests
+	if law, err := workload.ParseLaw(p.Spec.Workload.ISL); err == nil {
+		most = max(show, min(most, int(previewTokens/law.Mean())))
+	}
+	all := float64(ph.Stop.Requests) // 0: as many as fit
+	if ph.Load.Paced() && all == 0 {
+		all = ph.Load.Rate * ph.Stop.Duration.Seconds()
+	}
+	looked := ph
+	if all > float64(most) || all == 0 {
+		looked.Stop = bench.Stop{Requests: most}
+	}
+	out, err := p.previewOf(looked, show)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case all == 0:
+		s := ph.Stop.Duration.Seconds()
+		out.Requests, out.Seconds = nil, &s
+		return out, nil
+	case all > float64(most):
+		k := int(all)
+		out.Requests = &k
+		if ph.Load.Paced() {
+			s := cmp.Or(ph.Stop.Duration.Seconds(), all/ph.Load.Rate)
+			out.Seconds = &s
+		}
+	}
+	size := journalBytes(&p.Spec, float64(*out.Requests), out.OSLMean)
+	out.JournalBytes = &size
+	return out, nil
+}
+
+// journalBytes estimates the size of the journal.
+func journalBytes(s *bench.Spec, requests, osl float64) int64 {
+	line := float64(wholeBytes)
+	if s.Target.Stream {
+		line = streamBytes
+		if s.Keep.Events {
+			line += osl * eventBytes
+		}
+	}
+	return int64(min(requests*line, 1<<62))
+}
+
+// previewOf looks at all arrivals of a phase, and at its first requests.
+func (p *Plan) previewOf(ph bench.Phase, show int) (*Preview, error) {
 	seq, err := p.dataset.Open(p.config(ph.Name))
 	if err != nil {
 		return nil, err
@@ -92,13 +150,6 @@ func (p *Plan) Preview(show int) (*Preview, error) {
 	}
 	out.ISLMean /= float64(k)
 	out.OSLMean /= float64(k)
-	if n > 0 {
-		size := int64(float64(n) * recordBytes)
-		if p.Spec.Keep.Events {
-			size += int64(float64(n) * out.OSLMean * eventBytes)
-		}
-		out.JournalBytes = &size
-	}
 	return out, nil
 }
 
