@@ -97,24 +97,29 @@ func lookIn(ts *testscript.TestScript, name string) string {
 
 func fileExists(p string) bool { _, err := os.Stat(p); return err == nil }
 
-// exits CODE[,CODE] prony args...: runs and compares the exit code with those; output goes to the files out and err.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND ...")
-	}
-	cmd := exec.Command(lookIn(ts, args[1]), args[2:]...)
+// command prepares a command whose output goes to the files out and err. The returned function closes them.
+func command(ts *testscript.TestScript, args []string) (cmd *exec.Cmd, closeFiles func()) {
+	cmd = exec.Command(lookIn(ts, args[0]), args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, k := range []string{"PATH", "HOME", "SIM", "TMPDIR", "PRONY_API_KEY", "OPENAI_API_KEY", "WORK", "XDG_STATE_HOME"} {
 		cmd.Env = append(cmd.Env, k+"="+ts.Getenv(k))
 	}
 	out, err := os.Create(ts.MkAbs("out"))
 	ts.Check(err)
-	defer out.Close()
 	errs, err := os.Create(ts.MkAbs("err"))
 	ts.Check(err)
-	defer errs.Close()
 	cmd.Stdout, cmd.Stderr = out, errs
-	err = cmd.Run()
+	return cmd, func() { out.Close(); errs.Close() }
+}
+
+// exits CODE[,CODE] prony args...: runs and compares the exit code with those; output goes to the files out and err.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ...")
+	}
+	cmd, closeFiles := command(ts, args[1:])
+	defer closeFiles()
+	err := cmd.Run()
 	if code := cmd.ProcessState.ExitCode(); !slices.Contains(strings.Split(args[0], ","), fmt.Sprint(code)) {
 		ts.Fatalf("exit code %d, want %s (%v)\nstderr: %s\nstdout: %s", code, args[0], err, ts.ReadFile("err"), ts.ReadFile("out"))
 	}
@@ -122,17 +127,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // noreader CODE[,CODE] prony args...: as exits, but nobody reads the standard output.
 func noReader(ts *testscript.TestScript, neg bool, args []string) {
-	cmd := exec.Command(lookIn(ts, args[1]), args[2:]...)
-	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
+	cmd, closeFiles := command(ts, args[1:])
+	defer closeFiles()
 	r, w, err := os.Pipe()
 	ts.Check(err)
 	r.Close()
 	defer w.Close()
-	errs, err := os.Create(ts.MkAbs("err"))
-	ts.Check(err)
-	defer errs.Close()
-	cmd.Stdout, cmd.Stderr = w, errs
+	cmd.Stdout = w
 	err = cmd.Run()
 	if code := cmd.ProcessState.ExitCode(); !slices.Contains(strings.Split(args[0], ","), fmt.Sprint(code)) {
 		ts.Fatalf("exit code %d, want %s (%v)\nstderr: %s", code, args[0], err, ts.ReadFile("err"))
@@ -193,16 +194,8 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 func killMid(ts *testscript.TestScript, neg bool, args []string) {
 	delay, err := time.ParseDuration(args[1])
 	ts.Check(err)
-	cmd := exec.Command(lookIn(ts, args[3]), args[4:]...)
-	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
-	out, err := os.Create(ts.MkAbs("out"))
-	ts.Check(err)
-	defer out.Close()
-	errs, err := os.Create(ts.MkAbs("err"))
-	ts.Check(err)
-	defer errs.Close()
-	cmd.Stdout, cmd.Stderr = out, errs
+	cmd, closeFiles := command(ts, args[3:])
+	defer closeFiles()
 	ts.Check(cmd.Start())
 	for range 1000 {
 		if args[2] == "-" || fileExists(ts.MkAbs(args[2])) {
@@ -224,16 +217,8 @@ func killMid(ts *testscript.TestScript, neg bool, args []string) {
 func engineless(ts *testscript.TestScript, neg bool, args []string) {
 	delay, err := time.ParseDuration(args[0])
 	ts.Check(err)
-	cmd := exec.Command(lookIn(ts, args[1]), args[2:]...)
-	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
-	out, err := os.Create(ts.MkAbs("out"))
-	ts.Check(err)
-	defer out.Close()
-	errs, err := os.Create(ts.MkAbs("err"))
-	ts.Check(err)
-	defer errs.Close()
-	cmd.Stdout, cmd.Stderr = out, errs
+	cmd, closeFiles := command(ts, args[1:])
+	defer closeFiles()
 	ts.Check(cmd.Start())
 	run, err := process.NewProcess(int32(cmd.Process.Pid))
 	ts.Check(err)
