@@ -172,6 +172,7 @@ func TestUnusable(t *testing.T) {
 		virtual(t, exact(100*ms, 20*ms), func(w *world) {
 			c.change(w)
 			w.spec.Phases[0].Stop.Requests = 50
+			w.spec.Phases[0].Load = bench.Load{Shape: bench.Constant, Rate: 100} // so that time passes between the refusals
 			res := w.do()
 			if res.Unusable == nil || res.ExitCode() != fault.Target || !strings.Contains(res.Unusable.Error(), c.words) || !strings.Contains(fault.HintOf(res.Unusable), c.hint) {
 				w.t.Errorf("%s: %v, hint %q", c.name, res.Unusable, fault.HintOf(res.Unusable))
