@@ -165,7 +165,9 @@ type Request struct {
 
 	Messages []Message // a chat; or
 	Prompt   string    // a text; or
-	Tokens   []int     // exact token ids
+	Tokens   []int     // exact token ids; or
+	Inputs   []string  // texts to embed, or documents to rank
+	Query    string    // what the documents are ranked by
 
 	ISL   int             // tokens that the workload wanted in the prompt; 0 = not said
 	OSL   int             // tokens that it wanted in the answer; 0 = not said

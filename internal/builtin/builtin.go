@@ -8,9 +8,30 @@ import (
 	"github.com/prony-bench/prony/internal/workload"
 )
 
-// Dialects are the words for --engine.
-func Dialects() catalog.Catalog[dialect.Dialect] {
-	return catalog.New(openai.Engines()...)
+// Engines are the words for --engine. The abilities are those of the engines' own sources; an engine that is not known by name gets
+// only what the API itself promises.
+func Engines() catalog.Catalog[dialect.Engine] {
+	usage := dialect.Abilities{Usage: true}
+	forced := dialect.Abilities{Usage: true, IgnoreEOS: true, MinTokens: true}
+	with := func(a dialect.Abilities, more func(*dialect.Abilities)) dialect.Abilities { more(&a); return a }
+	idsIn := func(a *dialect.Abilities) { a.IDsIn = true }
+	idsOut := func(a *dialect.Abilities) { a.IDsOut = true }
+	idsBoth := func(a *dialect.Abilities) { a.IDsIn, a.IDsOut = true, true }
+	ignoreEOS := dialect.Abilities{Usage: true, IgnoreEOS: true}
+	timed := dialect.Abilities{Usage: true, IgnoreEOS: true, ServerTimings: true}
+	fronts := func(chat, completions dialect.Abilities) []dialect.Endpoint {
+		return []dialect.Endpoint{openai.ChatEndpoint(chat), openai.CompletionsEndpoint(completions)}
+	}
+	return catalog.New(
+		dialect.NewEngine("openai", fronts(usage, usage)...),
+		dialect.NewEngine("vllm", fronts(with(forced, idsOut), with(forced, idsBoth))...),
+		dialect.NewEngine("sglang", fronts(with(forced, idsOut), with(forced, idsBoth))...),
+		dialect.NewEngine("trtllm", fronts(forced, with(forced, idsIn))...),
+		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS)...),
+		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn))...),
+		dialect.NewEngine("ollama", fronts(usage, usage)...),
+		dialect.NewEngine("prony-sim", fronts(with(forced, idsOut), with(forced, idsBoth))...),
+	)
 }
 
 // Datasets are the words for --dataset.

@@ -91,7 +91,7 @@ func (a *app) calibrate(ctx context.Context, c *calibration) error {
 	}
 	defer end()
 	pinned := server != "" && pin(mine) == nil
-	deps := run.Deps{Dialects: builtin.Dialects(), Datasets: builtin.Datasets(), Spin: client.DefaultSpin, Version: a.Version}
+	deps := run.Deps{Engines: builtin.Engines(), Datasets: builtin.Datasets(), Spin: client.DefaultSpin, Version: a.Version}
 	say := func(l bench.CalibrationLevel) { a.say(levelLine(l)) }
 	result, err := calibrate.Run(ctx, calibrate.Config{URL: url, Stamps: c.stamps, Levels: levels, Pinned: pinned, Deps: deps, Each: say})
 	if err != nil {

@@ -12,7 +12,7 @@ func completeWords(cmd *cobra.Command) {
 	words := map[string][]string{
 		"endpoint": {"chat", "completions"}, "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"},
 		"stamps": stampGrades, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"},
-		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Dialects().Names()...),
+		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Engines().Names()...),
 		"goodput": {"ttft:", "tpot:", "itl:", "e2el:"},
 		"isl":     {"uniform:", "normal:", "truncnormal:", "lognormal:"}, "osl": {"uniform:", "normal:", "truncnormal:", "lognormal:"},
 		"request-rate": {"inf"}, "burstiness": {"1", "inf"}, "format": {"text", "html", "md", "csv", "json"},

@@ -73,17 +73,16 @@ func reopen(path string, refold bool) (*run.Result, error) {
 	}
 	res := &run.Result{Dir: dir, Manifest: m}
 	if refold {
-		d, err := builtin.Dialects().Get(m.Spec.Target.Engine)
+		d, err := builtin.Engines().Get(m.Spec.Target.Engine)
 		if err != nil {
 			return nil, fault.Wrap(fault.Usage, err, "engine of the run", "")
 		}
-		for _, ep := range d.Endpoints() {
-			if ep.Name == m.Spec.Target.Endpoint {
-				res.Records, err = run.Refold(dir, m, d, ep)
-				return res, err
-			}
+		ep, ok := d.Endpoint(m.Spec.Target.Endpoint)
+		if !ok {
+			return nil, fault.Usagef("", "%s has no endpoint %q", d.Name(), m.Spec.Target.Endpoint)
 		}
-		return nil, fault.Usagef("", "%s has no endpoint %q", d.Name(), m.Spec.Target.Endpoint)
+		res.Records, err = run.Refold(dir, m, ep)
+		return res, err
 	}
 	for r, err := range dir.Records() {
 		if err != nil {

@@ -76,7 +76,7 @@ func newSeed() uint64 {
 
 // runDeps gathers what a run needs besides its spec, secrets included.
 func (a *app) runDeps(f *runFlags) (run.Deps, error) {
-	d := run.Deps{Dialects: builtin.Dialects(), Datasets: builtin.Datasets(), Spin: client.DefaultSpin, WaitReady: time.Duration(f.waitReady),
+	d := run.Deps{Engines: builtin.Engines(), Datasets: builtin.Datasets(), Spin: client.DefaultSpin, WaitReady: time.Duration(f.waitReady),
 		Version: a.Version, Command: redact(append([]string{"prony"}, a.Args...)), Say: a.say}
 	if runtime.GOOS != "linux" {
 		d.Spin = 0

@@ -13,23 +13,56 @@ import (
 	"github.com/prony-bench/prony/internal/wire"
 )
 
-// Dialect speaks one engine's protocol.
-type Dialect interface {
-	// Name is the word for --engine.
-	Name() string
-	// Endpoints lists what it can speak, the default first.
-	Endpoints() []Endpoint
-	// Encode turns a request into a call. An error says what the endpoint cannot send.
-	Encode(ep Endpoint, r *bench.Request, o *Options) (wire.Call, error)
-	// Decoder returns a reader for one response.
-	Decoder(ep Endpoint) Decoder
+// Engine is a serving system with the ways to ask it.
+type Engine struct {
+	name      string
+	endpoints []Endpoint
+}
+
+// NewEngine returns the engine of a name, the word for --engine, with its endpoints, the default first.
+func NewEngine(name string, endpoints ...Endpoint) Engine { return Engine{name, endpoints} }
+
+// Name implements catalog.Named.
+func (e Engine) Name() string { return e.name }
+
+// Endpoints lists the ways to ask it, the default first.
+func (e Engine) Endpoints() []Endpoint { return e.endpoints }
+
+// Endpoint returns the endpoint of a name, and whether there is one.
+func (e Engine) Endpoint(name string) (Endpoint, bool) {
+	for _, ep := range e.endpoints {
+		if ep.Name == name {
+			return ep, true
+		}
+	}
+	return Endpoint{}, false
 }
 
 // Endpoint is one way to ask an engine.
 type Endpoint struct {
-	Name string // the word for --endpoint
-	Path string
-	Can  Abilities
+	Name  string // the word for --endpoint
+	Path  string // {model} in it stands for the model's name
+	Task  Task
+	Can   Abilities
+	Codec Codec
+}
+
+// Task is what an endpoint is asked for.
+type Task uint8
+
+// The tasks.
+const (
+	Generate Task = iota // text, token by token
+	Embed                // vectors of texts
+	Rerank               // documents in the order of their relevance to a query
+)
+
+// Codec speaks the protocol of an endpoint. It holds no state of a request, and may be used by several goroutines.
+type Codec interface {
+	// Encode turns a request into a call. An error says what the endpoint cannot send.
+	Encode(ep Endpoint, r *bench.Request, o *Options) (wire.Call, error)
+	// Decoder returns a reader for one response.
+	Decoder(ep Endpoint) Decoder
 }
 
 // Abilities say what an endpoint offers beyond text in and text out.
@@ -40,6 +73,7 @@ type Abilities struct {
 	MinTokens     bool // can be told a least number of tokens
 	Usage         bool // counts tokens in the stream when asked
 	ServerTimings bool // tells its own times
+	NoFinish      bool // never tells why an answer ended: the end of the body is the end
 }
 
 // Options are the conditions that are equal for all requests of a run.
@@ -49,7 +83,9 @@ type Options struct {
 	Usage          bool // ask for token counts in the stream
 	MaxTokensField string
 	Sampling       bench.Sampling
-	ForceLength    bool // the answer should have exactly the asked length, where the endpoint can
+	Tools          json.RawMessage // the list of tools, in the form of the OpenAI API; nil = none
+	ResponseFormat json.RawMessage // the form that the answer must have, as response_format of the OpenAI API; nil = none
+	ForceLength    bool            // the answer should have exactly the asked length, where the endpoint can
 	Extra          json.RawMessage
 	Header         []wire.Field // authorisation and the user's own
 	KeepText       bool

@@ -21,7 +21,6 @@ type Fold struct {
 	// Watch sees each event of a stream as it is folded, when not nil. What it points to is valid only during the call.
 	Watch func(Seen)
 
-	d   Dialect
 	ep  Endpoint
 	req *bench.Request
 	o   *Options
@@ -122,14 +121,14 @@ const (
 )
 
 // NewFold returns a fold for the response to one request.
-func NewFold(d Dialect, ep Endpoint, req *bench.Request, o *Options) *Fold {
-	return &Fold{d: d, ep: ep, req: req, o: o}
+func NewFold(ep Endpoint, req *bench.Request, o *Options) *Fold {
+	return &Fold{ep: ep, req: req, o: o}
 }
 
 // begin makes what the first bytes of a response need: a request that waits to be sent holds little.
 func (f *Fold) begin(p wire.Part) {
 	f.body = wire.NewBody(p.Framed, p.Status, p.Header)
-	f.dec = f.d.Decoder(f.ep)
+	f.dec = f.ep.Codec.Decoder(f.ep)
 	f.quick, _ = f.dec.(Quick)
 	f.take = f.piece
 	f.emit = func(ev wire.Event) { f.event(&ev) }
@@ -502,6 +501,9 @@ func (f *Fold) endOfStream(end func(bench.Outcome, string)) {
 	for _, c := range f.choices {
 		switch finish := NormalFinish(c.finish); finish {
 		case "":
+			if f.ep.Can.NoFinish {
+				continue
+			}
 			end(bench.TruncatedStream, "the stream ended without a finish reason")
 			return
 		case bench.FinishFailed:

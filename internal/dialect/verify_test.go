@@ -13,14 +13,12 @@ import (
 	"github.com/prony-bench/prony/internal/wire"
 )
 
-// hasty is a dialect whose events are texts. Its quick way leaves those that begin with a question mark, and misreads some.
+// hasty is a codec whose events are texts. Its quick way leaves those that begin with a question mark, and misreads some.
 type hasty struct {
 	wrong   int // number of the first event that is misread; every later one is too
 	refused int // number of the event that the strict way calls malformed, though the quick one reads it
 }
 
-func (h hasty) Name() string          { return "hasty" }
-func (h hasty) Endpoints() []Endpoint { return []Endpoint{{Name: "chat"}} }
 func (h hasty) Encode(Endpoint, *bench.Request, *Options) (wire.Call, error) {
 	return wire.Call{}, errors.New("not used")
 }
@@ -92,7 +90,7 @@ func TestTally(t *testing.T) {
 		{"found at the second check", hasty{wrong: 3}, events, Tally{Quick: 65, Checked: 2, Strict: 135, Misread: 1}, strings.Repeat("a", 199-62) + "end"},
 		{"too late to be found", hasty{wrong: 194}, events, Tally{Quick: 200, Checked: 4}, strings.Repeat("a", 193)},
 	} {
-		f := NewFold(c.d, Endpoint{}, &bench.Request{}, &Options{Stream: true, KeepText: true})
+		f := NewFold(Endpoint{Codec: c.d}, &bench.Request{}, &Options{Stream: true, KeepText: true})
 		r := f.End(stream(c.events...))
 		if r.Outcome != bench.OK || f.Tally() != c.want || r.Text != c.text {
 			t.Errorf("%s: %s %q, tally %+v, want %+v; %d bytes of text, want %d", c.name, r.Outcome, r.Error, f.Tally(), c.want, len(r.Text), len(c.text))
@@ -102,7 +100,7 @@ func TestTally(t *testing.T) {
 
 // What only the quick way can read is malformed.
 func TestQuickReadsTooMuch(t *testing.T) {
-	f := NewFold(hasty{refused: 1}, Endpoint{}, &bench.Request{}, &Options{Stream: true})
+	f := NewFold(Endpoint{Codec: hasty{refused: 1}}, &bench.Request{}, &Options{Stream: true})
 	if r := f.End(stream("a", "end")); r.Outcome != bench.Malformed || r.Error != "refused" || f.Tally().Misread != 1 {
 		t.Errorf("%s %q, %+v", r.Outcome, r.Error, f.Tally())
 	}
@@ -112,7 +110,7 @@ func TestQuickReadsTooMuch(t *testing.T) {
 func TestVerify(t *testing.T) {
 	verified := func(d hasty, events ...string) (tally Tally, said any) {
 		defer func() { said = recover() }()
-		f := NewFold(d, Endpoint{}, &bench.Request{}, &Options{Stream: true, Verify: true})
+		f := NewFold(Endpoint{Codec: d}, &bench.Request{}, &Options{Stream: true, Verify: true})
 		f.End(stream(events...))
 		return f.Tally(), nil
 	}
@@ -129,7 +127,7 @@ func TestVerify(t *testing.T) {
 // Texts are read when they are kept or watched, and then only.
 func TestUnread(t *testing.T) {
 	for _, c := range []struct{ keep, watch, texts bool }{{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true}} {
-		f := NewFold(hasty{}, Endpoint{}, &bench.Request{}, &Options{Stream: true, KeepText: c.keep})
+		f := NewFold(Endpoint{Codec: hasty{}}, &bench.Request{}, &Options{Stream: true, KeepText: c.keep})
 		watched := ""
 		if c.watch {
 			f.Watch = func(s Seen) { watched += s.Delta.Outputs[0].Text }

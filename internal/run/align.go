@@ -39,7 +39,7 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 		return nil
 	}
 	t := &p.Targets[0]
-	if p.Endpoint.Can.IDsIn || p.Endpoint.Name == "completions" && p.Dialect.Name() == "openai" {
+	if p.Endpoint.Can.IDsIn || p.Endpoint.Name == "completions" && p.Engine.Name() == "openai" {
 		if m, ok := p.alignIDs(ctx, t); ok {
 			p.setMaker(m)
 			return nil
@@ -172,7 +172,7 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 	o := p.Options
 	o.Stream, o.ForceLength = false, false
 	o.Sampling = bench.Sampling{}
-	call, err := p.Dialect.Encode(p.Endpoint, q, &o)
+	call, err := p.Endpoint.Codec.Encode(p.Endpoint, q, &o)
 	if err != nil {
 		return 0, err
 	}
@@ -183,7 +183,7 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 		return 0, fault.Wrap(fault.Target, err, "probe of the prompt length", "")
 	}
 	var d dialect.Delta
-	derr := p.Dialect.Decoder(p.Endpoint).Body(body, &d)
+	derr := p.Endpoint.Codec.Decoder(p.Endpoint).Body(body, &d)
 	if status != http.StatusOK {
 		return 0, p.unusable(status, body, d.Error)
 	}

@@ -114,7 +114,7 @@ func (c *collector) take(it item) {
 // folding returns what the answer is folded with.
 func (t *task) folding() *dialect.Fold {
 	if t.fold == nil {
-		t.fold = dialect.NewFold(t.plan.Dialect, t.plan.Endpoint, &t.req, &t.plan.Options)
+		t.fold = dialect.NewFold(t.plan.Endpoint, &t.req, &t.plan.Options)
 	}
 	return t.fold
 }
@@ -163,7 +163,7 @@ func (t *task) kept(tr *wire.Transcript, r *bench.Record) *store.Kept {
 }
 
 // Refold folds kept transcripts again, with the dialects of today. Records of requests that were never sent are taken over.
-func Refold(d *store.Dir, m *bench.Manifest, dl dialect.Dialect, ep dialect.Endpoint) ([]bench.Record, error) {
+func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint) ([]bench.Record, error) {
 	o := &dialect.Options{Stream: m.Spec.Target.Stream, ForceLength: m.Spec.Workload.ForceLength, KeepText: m.Spec.Keep.Text}
 	var out []bench.Record
 	for k, err := range d.Kept() {
@@ -171,7 +171,7 @@ func Refold(d *store.Dir, m *bench.Manifest, dl dialect.Dialect, ep dialect.Endp
 			return nil, err
 		}
 		req := &bench.Request{ID: k.ID, Phase: k.Phase, Conversation: k.Conversation, Turn: k.Turn, ISL: k.ISLAsked, OSL: k.OSLAsked, Tokens: k.Tokens}
-		r := dialect.NewFold(dl, ep, req, o).End(k.Transcript())
+		r := dialect.NewFold(ep, req, o).End(k.Transcript())
 		r.Due = k.Due
 		out = append(out, r)
 	}

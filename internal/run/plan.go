@@ -27,7 +27,7 @@ import (
 
 // Deps are what a run needs from outside.
 type Deps struct {
-	Dialects catalog.Catalog[dialect.Dialect]
+	Engines  catalog.Catalog[dialect.Engine]
 	Datasets catalog.Catalog[workload.Dataset]
 
 	Header    []wire.Field  // authorisation and the user's own; never stored
@@ -64,7 +64,7 @@ type Plan struct {
 	Spec     bench.Spec
 	Sheet    bench.Sheet
 	Targets  []client.Target
-	Dialect  dialect.Dialect
+	Engine   dialect.Engine
 	Endpoint dialect.Endpoint
 	Options  dialect.Options
 	Maker    workload.Maker // nil where the data set brings its prompts
@@ -149,7 +149,7 @@ func (p *Plan) parse() error {
 	}
 	p.dataset = d
 	if e := p.Spec.Target.Engine; e != "auto" {
-		if _, err := p.deps.Dialects.Get(e); err != nil {
+		if _, err := p.deps.Engines.Get(e); err != nil {
 			return fault.Wrap(fault.Usage, err, "--engine", "auto finds the engine by itself")
 		}
 	}
@@ -270,11 +270,11 @@ func (p *Plan) choose(offline bool) error {
 			name = p.Sheet.Engines[0].Name
 		}
 	}
-	d, err := p.deps.Dialects.Get(name)
+	d, err := p.deps.Engines.Get(name)
 	if err != nil {
 		return fault.Wrap(fault.Usage, err, "--engine", "")
 	}
-	p.Dialect, t.Engine = d, name
+	p.Engine, t.Engine = d, name
 	if err := p.chooseEndpoint(); err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (p *Plan) chooseEndpoint() error {
 	want := t.Endpoint
 	if strings.HasPrefix(want, "/") {
 		// a path of the user's own: what is spoken there follows from its end
-		for _, ep := range p.Dialect.Endpoints() {
+		for _, ep := range p.Engine.Endpoints() {
 			if strings.HasSuffix(want, strings.TrimPrefix(ep.Path, "/v1")) {
 				p.Endpoint = ep
 				p.Endpoint.Path = want
@@ -310,7 +310,7 @@ func (p *Plan) chooseEndpoint() error {
 		return fault.New(fault.Usage, fmt.Sprintf("it is not clear what is spoken at %s", want), "the path must end in /chat/completions or /completions; put a prefix into --url")
 	}
 	var names []string
-	for _, ep := range p.Dialect.Endpoints() {
+	for _, ep := range p.Engine.Endpoints() {
 		if ep.Name == want || want == "" {
 			p.Endpoint = ep
 			t.Endpoint = ep.Name
@@ -321,7 +321,7 @@ func (p *Plan) chooseEndpoint() error {
 		}
 		names = append(names, ep.Name)
 	}
-	return fault.New(fault.Usage, fmt.Sprintf("%s has no endpoint %q%s", p.Dialect.Name(), want, catalog.DidYouMean(want, names)), "there are: "+strings.Join(names, ", ")+", or a path")
+	return fault.New(fault.Usage, fmt.Sprintf("%s has no endpoint %q%s", p.Engine.Name(), want, catalog.DidYouMean(want, names)), "there are: "+strings.Join(names, ", ")+", or a path")
 }
 
 func (p *Plan) chooseModel(offline bool) error {

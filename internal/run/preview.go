@@ -155,7 +155,7 @@ func (p *Plan) previewOf(ph bench.Phase, show int) (*Preview, error) {
 
 func (p *Plan) previewCall(out *Preview, k int, q bench.Request) error {
 	q.ID = k
-	call, err := p.Dialect.Encode(p.Endpoint, &q, &p.Options)
+	call, err := p.Endpoint.Codec.Encode(p.Endpoint, &q, &p.Options)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func Probe(ctx context.Context, p *Plan) (*Probed, error) {
 	q.Phase = bench.Measure
 	o := p.Options
 	o.KeepText = true
-	call, err := p.Dialect.Encode(p.Endpoint, &q, &o)
+	call, err := p.Endpoint.Codec.Encode(p.Endpoint, &q, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Probe(ctx context.Context, p *Plan) (*Probed, error) {
 		tr = <-s.end
 	}
 	e.Close()
-	fold := dialect.NewFold(p.Dialect, p.Endpoint, &q, &o)
+	fold := dialect.NewFold(p.Endpoint, &q, &o)
 	sent := tr.Sent.Or(0)
 	fold.Watch = func(v dialect.Seen) { out.Events = append(out.Events, probed(v, sent)) }
 	for _, part := range s.parts {

@@ -10,12 +10,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/prony-bench/prony/internal/bench"
-	"github.com/prony-bench/prony/internal/catalog"
-	"github.com/prony-bench/prony/internal/dialect"
-	"github.com/prony-bench/prony/internal/dialect/openai"
+	"github.com/prony-bench/prony/internal/builtin"
 	"github.com/prony-bench/prony/internal/memnet"
 	"github.com/prony-bench/prony/internal/sim"
-	"github.com/prony-bench/prony/internal/workload"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +30,7 @@ type world struct {
 }
 
 func testDeps(n *memnet.Network) Deps {
-	return Deps{Dialects: catalog.New[dialect.Dialect](openai.Engines()...), Datasets: catalog.New[workload.Dataset](workload.Random{}, workload.Lines{}, workload.JSONL{}),
+	return Deps{Engines: builtin.Engines(), Datasets: builtin.Datasets(),
 		Dial: n.Dial, Version: "test", Command: []string{"prony", "test"}}
 }
 

@@ -327,8 +327,8 @@ func TestRefold(t *testing.T) {
 		w.spec.Phases[0].Load = bench.Load{Shape: bench.Poisson, Rate: 20}
 		w.spec.Phases[0].Stop.Requests = 40
 		res := w.do()
-		d, _ := w.deps.Dialects.Get(res.Manifest.Spec.Target.Engine)
-		again, err := Refold(res.Dir, res.Manifest, d, d.Endpoints()[0])
+		d, _ := w.deps.Engines.Get(res.Manifest.Spec.Target.Engine)
+		again, err := Refold(res.Dir, res.Manifest, d.Endpoints()[0])
 		if err != nil {
 			w.t.Fatal(err)
 		}

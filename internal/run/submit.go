@@ -163,7 +163,7 @@ func (p *phaseRun) prepare(q bench.Request, at time.Duration) (*task, error) {
 	pl := p.r.plan
 	q.ID, q.Phase, q.Conversation = p.r.nextID, p.ph.Name, p.r.nextID
 	p.r.nextID++
-	call, err := pl.Dialect.Encode(pl.Endpoint, &q, &pl.Options)
+	call, err := pl.Endpoint.Codec.Encode(pl.Endpoint, &q, &pl.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -96,13 +96,12 @@ func read(events [][]byte, each int, chunked bool) *wire.Transcript {
 	return tr
 }
 
-func benchFold(b *testing.B, d dialect.Dialect, path string, o dialect.Options, tr *wire.Transcript) {
-	ep := endpoint(d, path)
+func benchFold(b *testing.B, ep dialect.Endpoint, o dialect.Options, tr *wire.Transcript) {
 	req := &bench.Request{OSL: benchEvents, Phase: bench.Measure}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
-		if r := dialect.NewFold(d, ep, req, &o).End(tr); r.Outcome != bench.OK {
+		if r := dialect.NewFold(ep, req, &o).End(tr); r.Outcome != bench.OK {
 			b.Fatal(r.Outcome, r.Error)
 		}
 	}
@@ -119,7 +118,7 @@ func BenchmarkFold(b *testing.B) {
 	for _, s := range streams {
 		events := long(sseEvents(b, s.file), benchEvents)
 		b.Run(s.name, func(b *testing.B) {
-			benchFold(b, engine("openai"), s.path, dialect.Options{Stream: true}, read(events, 1, false))
+			benchFold(b, endpoint(engine("openai"), s.path), dialect.Options{Stream: true}, read(events, 1, false))
 		})
 	}
 }
@@ -131,7 +130,7 @@ func BenchmarkFoldChunk(b *testing.B) {
 	d := engine("openai")
 	b.ReportAllocs()
 	for b.Loop() {
-		dialect.NewFold(d, d.Endpoints()[0], &bench.Request{}, &dialect.Options{Stream: true, KeepText: true}).End(tr)
+		dialect.NewFold(d.Endpoints()[0], &bench.Request{}, &dialect.Options{Stream: true, KeepText: true}).End(tr)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/event")
 }
@@ -142,7 +141,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, e := range sseEvents(b, streams[0].file)[1:6] {
 		data = append(data, bytes.TrimSpace(e[len("data: "):]))
 	}
-	d := engine("openai").Decoder(engine("openai").Endpoints()[0]).(*decoder)
+	d := shared.Decoder(engine("openai").Endpoints()[0]).(*decoder)
 	var delta dialect.Delta
 	quick := func(e []byte) {
 		delta.Outputs = delta.Outputs[:0]
@@ -170,10 +169,10 @@ func BenchmarkDecode(b *testing.B) {
 // One stream in the ways that it can come: so many events a read, with and without HTTP's chunks, and with its text kept.
 func BenchmarkFoldWays(b *testing.B) {
 	events := long(sseEvents(b, streams[0].file), benchEvents)
-	quick, strict := engine("openai"), slow{engine("openai")}
+	quick, strict := endpoint(engine("openai"), streams[0].path), slowly(endpoint(engine("openai"), streams[0].path))
 	for _, w := range []struct {
 		name    string
-		d       dialect.Dialect
+		ep      dialect.Endpoint
 		each    int
 		chunked bool
 		text    bool
@@ -182,7 +181,7 @@ func BenchmarkFoldWays(b *testing.B) {
 		{"http-1", quick, 1, true, false}, {"http-4", quick, 4, true, false}, {"http-1-text", quick, 1, true, true},
 	} {
 		b.Run(w.name, func(b *testing.B) {
-			benchFold(b, w.d, streams[0].path, dialect.Options{Stream: true, KeepText: w.text}, read(events, w.each, w.chunked))
+			benchFold(b, w.ep, dialect.Options{Stream: true, KeepText: w.text}, read(events, w.each, w.chunked))
 		})
 	}
 }

@@ -67,16 +67,22 @@ func inParts(tr *wire.Transcript, cuts []int) (parts []wire.Part, rest *wire.Tra
 	return parts, &last
 }
 
-func engine(name string) dialect.Dialect {
-	for _, d := range Engines() {
-		if d.Name() == name {
-			return d
-		}
+// engine is an engine with OpenAI fronts, as the tests need it.
+func engine(name string) dialect.Engine {
+	usage := dialect.Abilities{Usage: true}
+	forced := dialect.Abilities{Usage: true, IgnoreEOS: true, MinTokens: true}
+	switch name {
+	case "openai", "ollama":
+		return dialect.NewEngine(name, ChatEndpoint(usage), CompletionsEndpoint(usage))
+	case "vllm":
+		return dialect.NewEngine(name, ChatEndpoint(forced), CompletionsEndpoint(forced))
+	case "llamacpp":
+		return dialect.NewEngine(name, ChatEndpoint(dialect.Abilities{Usage: true, IgnoreEOS: true}), CompletionsEndpoint(dialect.Abilities{Usage: true, IgnoreEOS: true}))
 	}
 	panic("no engine " + name)
 }
 
-func endpoint(d dialect.Dialect, path string) dialect.Endpoint {
+func endpoint(d dialect.Engine, path string) dialect.Endpoint {
 	for _, ep := range d.Endpoints() {
 		if ep.Path == path {
 			return ep
@@ -87,7 +93,7 @@ func endpoint(d dialect.Dialect, path string) dialect.Endpoint {
 
 func fold(path string, stream bool, osl, isl int, parts []wire.Part, tr *wire.Transcript) bench.Record {
 	d := engine("openai")
-	f := dialect.NewFold(d, endpoint(d, path), &bench.Request{OSL: osl, ISL: isl, Phase: bench.Measure}, &dialect.Options{Stream: stream, KeepText: true, Verify: true})
+	f := dialect.NewFold(endpoint(d, path), &bench.Request{OSL: osl, ISL: isl, Phase: bench.Measure}, &dialect.Options{Stream: stream, KeepText: true, Verify: true})
 	for _, p := range parts {
 		f.Feed(p)
 	}

@@ -305,38 +305,3 @@ const (
 	prefillKey = "server_prefill_ms"
 	decodeKey  = "server_decode_ms"
 )
-
-type field struct {
-	key   string
-	value json.RawMessage
-}
-
-// orderedFields returns the fields of a JSON object in their order.
-func orderedFields(object json.RawMessage) ([]field, error) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	t, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	if t != json.Delim('{') {
-		return nil, errors.New("not a JSON object")
-	}
-	var out []field
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		var v json.RawMessage
-		if err := dec.Decode(&v); err != nil {
-			return nil, err
-		}
-		var tight bytes.Buffer
-		if err := json.Compact(&tight, v); err != nil {
-			return nil, err
-		}
-		out = append(out, field{key.(string), tight.Bytes()})
-	}
-	_, err = dec.Token()
-	return out, err
-}

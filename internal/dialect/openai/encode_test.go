@@ -14,7 +14,7 @@ import (
 func encode(t *testing.T, name, path string, q bench.Request, o dialect.Options) string {
 	t.Helper()
 	d := engine(name)
-	call, err := d.Encode(endpoint(d, path), &q, &o)
+	call, err := shared.Encode(endpoint(d, path), &q, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"/v1/completions", bench.Request{Prompt: "a", Extra: json.RawMessage(`[1]`)}, dialect.Options{}},
 		{"/v1/completions", bench.Request{Prompt: "a"}, dialect.Options{Extra: json.RawMessage(`{"a":`)}},
 	} {
-		if _, err := d.Encode(endpoint(d, c.path), &c.q, &c.o); fault.CodeOf(err) != fault.Usage {
+		if _, err := shared.Encode(endpoint(d, c.path), &c.q, &c.o); fault.CodeOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", c.q, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestEncodeRefuses(t *testing.T) {
 // A server that is asked for an uncompressed stream has no reason to compress it (case c18).
 func TestHeaders(t *testing.T) {
 	d := engine("openai")
-	call, _ := d.Encode(d.Endpoints()[0], &bench.Request{Prompt: "a"}, &dialect.Options{Stream: true, Header: []wire.Field{{Name: "Authorization", Value: "Bearer k"}}})
+	call, _ := shared.Encode(d.Endpoints()[0], &bench.Request{Prompt: "a"}, &dialect.Options{Stream: true, Header: []wire.Field{{Name: "Authorization", Value: "Bearer k"}}})
 	got := ""
 	for _, h := range call.Header {
 		got += h.Name + ": " + h.Value + "; "

@@ -88,7 +88,7 @@ func TestClumped(t *testing.T) {
 func TestTally(t *testing.T) {
 	tr := read(long(sseEvents(t, streams[0].file), 200), 1, true)
 	d := engine("vllm")
-	f := dialect.NewFold(d, d.Endpoints()[0], &bench.Request{}, &dialect.Options{Stream: true})
+	f := dialect.NewFold(d.Endpoints()[0], &bench.Request{}, &dialect.Options{Stream: true})
 	f.End(tr)
 	if got, want := f.Tally(), (dialect.Tally{Quick: 199, Checked: 4, Strict: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -180,11 +180,16 @@ func TestQuickAllocatesNothing(t *testing.T) {
 	}
 }
 
-// slow is a dialect whose events are all read strictly.
-type slow struct{ dialect.Dialect }
+// slow is a codec whose events are all read strictly.
+type slow struct{ dialect.Codec }
 
 func (s slow) Decoder(ep dialect.Endpoint) dialect.Decoder {
-	return struct{ dialect.Decoder }{s.Dialect.Decoder(ep)}
+	return struct{ dialect.Decoder }{s.Codec.Decoder(ep)}
+}
+
+func slowly(ep dialect.Endpoint) dialect.Endpoint {
+	ep.Codec = slow{ep.Codec}
+	return ep
 }
 
 // Whole responses, cut anywhere and handed over in parts, give the same records with the quick decoder as without it.
@@ -220,8 +225,8 @@ func TestRecordsAreStrict(t *testing.T) {
 		cuts := rapid.SliceOfN(rapid.IntRange(1, len(tr.Marks)), 0, 4).Draw(t, "cuts")
 		slices.Sort(cuts)
 		o := &dialect.Options{Stream: rapid.Bool().Draw(t, "stream"), KeepText: rapid.Bool().Draw(t, "text"), Verify: rapid.Bool().Draw(t, "verify")}
-		record := func(d dialect.Dialect) string {
-			f := dialect.NewFold(d, endpoint(d, r.path), &bench.Request{OSL: 8, ISL: 8}, o)
+		record := func(ep dialect.Endpoint) string {
+			f := dialect.NewFold(ep, &bench.Request{OSL: 8, ISL: 8}, o)
 			parts, rest := inParts(&tr, cuts)
 			for _, p := range parts {
 				p.Framed, p.Status, p.Header = tr.Framed, tr.Status, tr.Header
@@ -233,7 +238,7 @@ func TestRecordsAreStrict(t *testing.T) {
 			}
 			return string(b)
 		}
-		if quick, strict := record(engine("vllm")), record(slow{engine("vllm")}); quick != strict {
+		if quick, strict := record(endpoint(engine("vllm"), r.path)), record(slowly(endpoint(engine("vllm"), r.path))); quick != strict {
 			t.Fatalf("%s at %s:\nquick  %s\nstrict %s", r.name, r.path, quick, strict)
 		}
 	})
@@ -248,10 +253,10 @@ func TestBytesAreNotKept(t *testing.T) {
 		for _, strict := range []bool{false, true} {
 			wg.Go(func() {
 				o := &dialect.Options{Stream: true, KeepText: true}
-				want := dialect.NewFold(d, endpoint(d, s.path), &bench.Request{}, o).End(tr)
-				f := dialect.NewFold(d, endpoint(d, s.path), &bench.Request{}, o)
+				want := dialect.NewFold(endpoint(d, s.path), &bench.Request{}, o).End(tr)
+				f := dialect.NewFold(endpoint(d, s.path), &bench.Request{}, o)
 				if strict {
-					f = dialect.NewFold(slow{d}, endpoint(d, s.path), &bench.Request{}, o)
+					f = dialect.NewFold(slowly(endpoint(d, s.path)), &bench.Request{}, o)
 				}
 				var buffer []byte
 				for i, m := range tr.Marks {
