@@ -37,7 +37,7 @@ const within = `
 `
 
 // testOnly packages serve tests and are imported by nothing else.
-var testOnly = map[string]bool{"casetest": true, "policy": true, "proxytest": true}
+var testOnly = map[string]bool{"casetest": true, "dialect/dialecttest": true, "policy": true, "proxytest": true}
 
 func levels(t *testing.T) map[string]int {
 	out := map[string]int{}
