@@ -81,7 +81,7 @@ func (g *File) check(t *testing.T, ep dialect.Endpoint, body []byte) {
 	if r.First.Or(-1) != at(*g.First) {
 		t.Errorf("first token at %v, want %v", r.First, at(*g.First))
 	}
-	if g.FirstContent != nil && g.Reasoning != "" && r.FirstAnswer.Or(-1) != at(*g.FirstContent) {
+	if g.FirstContent != nil && len(g.TokenIDs) == 0 && r.FirstAnswer.Or(-1) != at(*g.FirstContent) {
 		t.Errorf("first answer at %v, want %v", r.FirstAnswer, at(*g.FirstContent))
 	}
 	count := func(name string, got opt.Of[int], want *int) {

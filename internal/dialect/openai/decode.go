@@ -26,15 +26,10 @@ type decoder struct {
 
 // object is a chunk, a whole response or an error, with the fields that matter.
 type object struct {
-	Object  string          `json:"object"`
-	Type    string          `json:"type"`
-	Choices []choice        `json:"choices"` // nil when absent or null
-	Usage   *usage          `json:"usage"`
-	Error   json.RawMessage `json:"error"`
-	Message string          `json:"message"` // of an error without a wrapper (SGLang, TensorRT-LLM)
-	Detail  json.RawMessage `json:"detail"`  // of an error of the web framework
-	Code    json.RawMessage `json:"code"`
-	Timings *timings        `json:"timings"` // llama.cpp
+	dialect.Failure
+	Choices []choice `json:"choices"` // nil when absent or null
+	Usage   *usage   `json:"usage"`
+	Timings *timings `json:"timings"` // llama.cpp
 
 	ReasoningTokens *int `json:"reasoning_tokens"` // SGLang, beside usage
 }
@@ -161,7 +156,7 @@ func (d *decoder) Body(b []byte, to *dialect.Delta) error {
 }
 
 func (o *object) fill(d *dialect.Delta, raw []byte) error {
-	if words := o.failure(); words != "" {
+	if words := o.Words(o.Choices != nil); words != "" {
 		d.Error = words
 		return nil
 	}
@@ -208,56 +203,6 @@ func (o *object) fill(d *dialect.Delta, raw []byte) error {
 		}
 	}
 	return nil
-}
-
-// failure returns the words of an error object, whatever its form, or "".
-func (o *object) failure() string {
-	switch {
-	case len(o.Error) > 0 && string(o.Error) != "null":
-		return errorWords(o.Error)
-	case o.Object == "error" || o.Type == "error" || o.Choices == nil && o.Message != "":
-		return withCode(o.Message, "", o.Code)
-	case o.Choices == nil && len(o.Detail) > 0:
-		var s string
-		if json.Unmarshal(o.Detail, &s) == nil {
-			return s
-		}
-		return string(o.Detail)
-	}
-	return ""
-}
-
-func errorWords(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var e struct {
-		Message string          `json:"message"`
-		Type    string          `json:"type"`
-		Code    json.RawMessage `json:"code"`
-	}
-	if json.Unmarshal(raw, &e) != nil || e.Message == "" {
-		return string(raw)
-	}
-	return withCode(e.Message, e.Type, e.Code)
-}
-
-func withCode(message, kind string, code json.RawMessage) string {
-	note := kind
-	if c := string(bytes.Trim(code, `"`)); c != "" && c != "null" {
-		if note != "" {
-			note += ", "
-		}
-		note += "code " + c
-	}
-	if message == "" {
-		message = "error"
-	}
-	if note == "" {
-		return message
-	}
-	return message + " (" + note + ")"
 }
 
 func (u *usage) fill(d *dialect.Delta) {
