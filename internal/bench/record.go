@@ -49,12 +49,15 @@ type Record struct {
 	OutEvents int         `json:"n_events,omitempty"`      // number of output events, also when their times are not kept
 	Merged    int         `json:"merged_events,omitempty"` // of them, those that shared a read with another
 
+	Inputs     int `json:"inputs,omitempty"`     // texts to embed or documents to rank that were sent
+	Dimensions int `json:"dimensions,omitempty"` // numbers in a vector that came
+
 	Reused  bool                  `json:"connection_reused"`
 	Connect opt.Of[time.Duration] `json:"connect_ns,omitzero"`
 	TLS     opt.Of[time.Duration] `json:"tls_ns,omitzero"`
 	Bytes   int                   `json:"bytes"`
 	Stamp   wire.Stamp            `json:"stamp,omitempty"`
-	Server  map[string]float64    `json:"server,omitempty"` // what the server says of its own times, e.g. server_prefill_ms
+	Server  map[string]float64    `json:"server,omitempty"` // what the server says of its own times and bill, e.g. server_prefill_ms
 
 	Text      string          `json:"text,omitempty"`
 	Thinking  string          `json:"reasoning_text,omitempty"`

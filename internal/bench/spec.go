@@ -34,6 +34,7 @@ type Target struct {
 	Engine   string   `json:"engine"`   // name of the dialect, or "auto"
 	Endpoint string   `json:"endpoint"` // name of the endpoint
 	Path     string   `json:"path,omitempty"`
+	Task     Task     `json:"task,omitempty"` // what the endpoint is asked for
 	Model    string   `json:"model"`
 	Headers  []string `json:"headers,omitempty"` // names only: values may be secret
 	HasKey   bool     `json:"has_api_key"`
@@ -44,6 +45,16 @@ type Target struct {
 	ExtraBody      json.RawMessage `json:"extra_body,omitempty"` // merged into every request body
 }
 
+// Task is what an endpoint is asked for. It decides which metrics there are.
+type Task string
+
+// The tasks.
+const (
+	Generate Task = ""       // text, token by token
+	Embed    Task = "embed"  // vectors of texts
+	Rerank   Task = "rerank" // documents in the order of their relevance to a query
+)
+
 // Workload is what is sent: a data set and the laws of its lengths.
 type Workload struct {
 	Dataset    string  `json:"dataset"`
@@ -52,6 +63,7 @@ type Workload struct {
 	ISL        string  `json:"isl,omitempty"` // law of the input length in tokens
 	OSL        string  `json:"osl,omitempty"` // law of the output length in tokens
 	RangeRatio float64 `json:"range_ratio,omitempty"`
+	Batch      int     `json:"batch,omitempty"` // texts to embed or documents to rank in one request, where the data set makes them
 
 	// How prompts of a wanted length were made: `ids`, `text aligned by /tokenize`, `text aligned by prompt_tokens` or an estimate.
 	PromptSource string `json:"prompt_source,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"github.com/prony-bench/prony/internal/catalog"
 	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/dialect/openai"
+	"github.com/prony-bench/prony/internal/dialect/tei"
 	"github.com/prony-bench/prony/internal/workload"
 )
 
@@ -22,14 +23,17 @@ func Engines() catalog.Catalog[dialect.Engine] {
 	fronts := func(chat, completions dialect.Abilities) []dialect.Endpoint {
 		return []dialect.Endpoint{openai.ChatEndpoint(chat), openai.CompletionsEndpoint(completions)}
 	}
+	embeddings := openai.EmbeddingsEndpoint(dialect.Abilities{})
+	lists := []dialect.Endpoint{embeddings, openai.RerankEndpoint()}
 	return catalog.New(
-		dialect.NewEngine("openai", fronts(usage, usage)...),
-		dialect.NewEngine("vllm", fronts(with(forced, idsOut), with(forced, idsBoth))...),
-		dialect.NewEngine("sglang", fronts(with(forced, idsOut), with(forced, idsBoth))...),
+		dialect.NewEngine("openai", append(fronts(usage, usage), lists...)...),
+		dialect.NewEngine("vllm", append(fronts(with(forced, idsOut), with(forced, idsBoth)), lists...)...),
+		dialect.NewEngine("sglang", append(fronts(with(forced, idsOut), with(forced, idsBoth)), lists...)...),
 		dialect.NewEngine("trtllm", fronts(forced, with(forced, idsIn))...),
 		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS)...),
-		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn))...),
-		dialect.NewEngine("ollama", fronts(usage, usage)...),
+		dialect.NewEngine("llamacpp", append(fronts(timed, with(timed, idsIn)), lists...)...),
+		dialect.NewEngine("ollama", append(fronts(usage, usage), embeddings)...),
+		dialect.NewEngine("tei", tei.EmbedEndpoint(), tei.RerankEndpoint(), embeddings),
 		dialect.NewEngine("prony-sim", fronts(with(forced, idsOut), with(forced, idsBoth))...),
 	)
 }

@@ -74,7 +74,28 @@ func (f *runFlags) check() error {
 	if f.given("request-id") && strings.ContainsFunc(f.requestID, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fault.Usagef("letters, digits and signs without spaces", "--request-id %q cannot be sent in a header", f.requestID)
 	}
+	if err := f.checkGenerating(); err != nil {
+		return err
+	}
 	return f.checkLeast()
+}
+
+// generating are the flags of an output, which endpoints that embed or rank have none of.
+var generating = []string{"osl", "temperature", "top-p", "top-k", "sampling-seed", "stop", "ignore-eos", "min-tokens", "max-tokens-field", "no-usage",
+	"logprobs", "events"}
+
+// checkGenerating refuses flags of an output where the endpoint has none.
+func (f *runFlags) checkGenerating() error {
+	name := f.endpoint[strings.LastIndexByte(f.endpoint, '/')+1:]
+	if !slices.Contains([]string{"embeddings", "embed", "rerank"}, name) {
+		return nil
+	}
+	for _, flag := range generating {
+		if f.given(flag) {
+			return fault.New(fault.Usage, fmt.Sprintf("--%s has no meaning with --endpoint %s, which generates nothing", flag, f.endpoint), "leave it out")
+		}
+	}
+	return nil
 }
 
 // checkLeast refuses more tokens at least than the shortest answer may have.

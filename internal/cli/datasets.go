@@ -8,19 +8,25 @@ func datasetsTopic() *cobra.Command {
 		Use:   "datasets",
 		Short: "What the data sets are, and the form of their files",
 		Long: `--dataset random (the default) invents prompts of --isl input tokens as the server counts them, for --osl output tokens. They differ
-between runs unless --seed is given, and share no prefix.
+between runs unless --seed is given, and share no prefix. To embed they are texts, --batch of them in a request; to rank they are
+documents, --batch of them, with a query of 16 words: a document has --isl tokens together with the query.
 
---dataset text takes --prompt TEXT for all requests, or the lines of --dataset-path FILE, one prompt a line, over and over.
+--dataset text takes --prompt TEXT for all requests, or the lines of --dataset-path FILE, one prompt or text to embed a line, over
+and over.
 
 --dataset jsonl takes a JSON object a line of --dataset-path FILE, over and over:
   prompt         a text; or
   messages       a list of {"role":..., "content":...}, the content a text or a list of parts; or
-  input_ids      a list of token ids (--endpoint completions)
+  input_ids      a list of token ids (--endpoint completions); or
+  input, inputs  a text or a list of texts (--endpoint embeddings); or
+  query with documents, a text and a list of texts (--endpoint rerank)
   output_tokens  the output limit of this request, in place of --osl
   extra_body     an object merged into this request's body
-One of the first three is needed; a field that is not listed is refused. Files are UTF-8, and are checked whole before the first request.
+One of the first five is needed; a field that is not listed is refused. Files are UTF-8, and are checked whole before the first request.
 
   {"prompt":"Why is the sky blue?","output_tokens":64}
-  {"messages":[{"role":"user","content":"Hello"}],"extra_body":{"seed":1}}`,
+  {"messages":[{"role":"user","content":"Hello"}],"extra_body":{"seed":1}}
+  {"input":["The sea is blue.","The sky is too."]}
+  {"query":"Why is the sky blue?","documents":["Air scatters light.","Bananas are yellow."],"extra_body":{"top_n":1}}`,
 	}
 }

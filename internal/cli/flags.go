@@ -39,6 +39,7 @@ type runFlags struct {
 	dataset, path, prompt          string
 	isl, osl                       string
 	rangeRatio                     float64
+	batch                          int
 	temperature, topP              float64
 	topK, minTokens, logprobs      int
 	samplingSeed                   int64
@@ -71,6 +72,7 @@ const (
 	defaultConnect     = 10 * time.Second
 	defaultGrace       = 30 * time.Second
 	mostEngines        = 64
+	mostBatch          = 100_000
 )
 
 // register adds the flags to a command. (vLLM) marks those that mean the same in vLLM's bench.
@@ -79,8 +81,8 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	f.timeout, f.connectTimeout, f.grace = duration(defaultTimeout), duration(defaultConnect), duration(defaultGrace)
 
 	set.StringArrayVar(&f.urls, "url", nil, "base URL of the server, or unix:/path of its socket; repeat it for several, used round robin (vLLM: --base-url)")
-	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, lmdeploy, llamacpp, ollama")
-	set.StringVar(&f.endpoint, "endpoint", "chat", "chat, completions, or a path that ends in /chat/completions or /completions")
+	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, lmdeploy, llamacpp, ollama, tei")
+	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
 	set.StringVar(&f.apiKey, "api-key", "", "bearer token; else PRONY_API_KEY or OPENAI_API_KEY. Never printed or stored")
 	set.StringArrayVar(&f.headers, "header", nil, "header of every request, name:value or name=value; repeatable (vLLM)")
@@ -100,6 +102,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.prompt, "prompt", "", "one prompt for all requests (data set text)")
 	set.StringVar(&f.isl, "isl", "", "input tokens of random prompts: N, uniform:a,b, normal:mean,sd, truncnormal:mean,sd,min,max, lognormal:mean,sd[,max] (default "+defaultISL+"; vLLM: --random-input-len)")
 	set.StringVar(&f.osl, "osl", "", "output tokens, same laws (default "+defaultOSL+"; vLLM: --random-output-len)")
+	set.IntVar(&f.batch, "batch", 0, "texts to embed or documents to rank in one random request (default 1)")
 	set.Float64Var(&f.rangeRatio, "range-ratio", 0, "spread fixed lengths by +/- this share, as vLLM's Python bench does (vLLM: --random-range-ratio)")
 
 	set.Float64Var(&f.temperature, "temperature", 0, "sampling temperature (vLLM)")
@@ -356,7 +359,7 @@ func (f *runFlags) target() (bench.Target, error) {
 }
 
 func (f *runFlags) workload() (bench.Workload, error) {
-	w := bench.Workload{Dataset: f.dataset, Path: f.path, Prompt: f.prompt, ISL: f.isl, OSL: f.osl, RangeRatio: f.rangeRatio}
+	w := bench.Workload{Dataset: f.dataset, Path: f.path, Prompt: f.prompt, ISL: f.isl, OSL: f.osl, RangeRatio: f.rangeRatio, Batch: f.batch}
 	if w.Dataset == "" {
 		w.Dataset = "random"
 		switch {
@@ -365,6 +368,9 @@ func (f *runFlags) workload() (bench.Workload, error) {
 		case w.Path != "":
 			return w, fault.New(fault.Usage, "--dataset-path without --dataset", "say what is in the file: --dataset text or --dataset jsonl")
 		}
+	}
+	if f.given("batch") && (f.batch < 1 || f.batch > mostBatch) {
+		return w, fault.Usagef("such as --batch 8", "--batch must be between 1 and %d, not %d", mostBatch, f.batch)
 	}
 	if w.ISL == "" && w.Dataset == "random" {
 		w.ISL = defaultISL

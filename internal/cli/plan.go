@@ -72,7 +72,11 @@ func writePlan(w io.Writer, p *run.Plan, est *run.Preview) {
 	if est.ISLMean > 0 {
 		in = fmt.Sprintf("%.0f", est.ISLMean)
 	}
-	fmt.Fprintf(w, "tokens       in %s, out %.0f a request on the average\n", in, est.OSLMean)
+	if p.Spec.Target.Task == bench.Generate {
+		fmt.Fprintf(w, "tokens       in %s, out %.0f a request on the average\n", in, est.OSLMean)
+	} else {
+		fmt.Fprintf(w, "tokens       %s a request on the average\n", in)
+	}
 	work := p.Spec.Workload
 	fmt.Fprintf(w, "prompts      %s\n", oneLine(cmp.Or(work.PromptSource, work.Path, "the given one")))
 	fmt.Fprintf(w, "seed         %d\n", p.Spec.Seed)

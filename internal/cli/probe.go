@@ -221,7 +221,11 @@ func writeProbeSummary(w io.Writer, r *bench.Record) {
 		row("TTFT", millis(first-sent), "   first output event - sent")
 	}
 	if last, ok := r.Last.Get(); ok {
-		row("E2E", millis(last-sent), "   last output event - sent")
+		note := "   last output event - sent"
+		if r.Inputs > 0 {
+			note = "   end of the body - sent"
+		}
+		row("E2E", millis(last-sent), note)
 		if first, ok := r.First.Get(); ok && r.OSL.Or(0) > 1 {
 			row("TPOT", millis((last-first)/time.Duration(r.OSL.Or(2)-1)), "   (last - first) / (output tokens - 1)")
 		}
@@ -235,9 +239,16 @@ func writeProbeSummary(w io.Writer, r *bench.Record) {
 	}
 	isl, ok := r.ISL.Get()
 	count("input tokens", isl, ok, r.ISLSource)
-	osl, ok := r.OSL.Get()
-	count("output tokens", osl, ok, r.OSLSource)
-	fmt.Fprintf(w, "%-14s %d in %d bytes\n", "output events", r.OutEvents, r.Bytes)
+	if r.Inputs > 0 {
+		fmt.Fprintf(w, "%-14s %d\n", "inputs", r.Inputs)
+		if r.Dimensions > 0 {
+			fmt.Fprintf(w, "%-14s %d\n", "dimensions", r.Dimensions)
+		}
+	} else {
+		osl, ok := r.OSL.Get()
+		count("output tokens", osl, ok, r.OSLSource)
+		fmt.Fprintf(w, "%-14s %d in %d bytes\n", "output events", r.OutEvents, r.Bytes)
+	}
 	fmt.Fprintf(w, "%-14s %s\n", "stamps", r.Stamp)
 	if len(r.Flags) > 0 {
 		var names []string

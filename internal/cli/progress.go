@@ -43,7 +43,7 @@ func (v *progressView) show(p run.Progress) {
 		v.block.Draw(v.screen(p))
 	case time.Since(v.last) >= lineEvery:
 		v.last = time.Now()
-		v.a.say(progressLine(p))
+		v.a.say(progressLine(p, v.plan.Spec.Target.Task))
 	}
 }
 
@@ -80,6 +80,9 @@ func (v *progressView) screen(p run.Progress) []string {
 		fmt.Sprintf("%s  %s   in flight %d   %s", tty.Bar(share, min(36, max(0, width-44))), count, p.InFlight, left),
 		fmt.Sprintf("%s req/s   out %s tok/s   TTFT %s ms p50 · %s p99  %s   TPOT %s ms  %s", sig(p.RequestRate), sig(p.TokenRate),
 			sig(p.TTFT50), sig(p.TTFT99), tty.Spark(p.TTFT), sig(p.TPOT50), tty.Spark(p.TPOT)),
+	}
+	if v.plan.Spec.Target.Task != bench.Generate {
+		lines[2] = fmt.Sprintf("%s req/s   in %s tok/s   E2E %s ms p50 · %s p99  %s", sig(p.RequestRate), sig(p.InputRate), sig(p.E2E50), sig(p.E2E99), tty.Spark(p.E2E))
 	}
 	last := fmt.Sprintf("errors %d", p.Errors)
 	if p.LastErr != "" {
@@ -122,13 +125,17 @@ func columns(w io.Writer) int {
 }
 
 // progressLine is the state in one line.
-func progressLine(p run.Progress) string {
+func progressLine(p run.Progress, task bench.Task) string {
 	count := fmt.Sprintf("%d", p.Done)
 	if p.Planned > 0 {
 		count = fmt.Sprintf("%d/%d", p.Done, p.Planned)
 	}
-	s := fmt.Sprintf("%s %s done after %s, in flight %d, %s req/s, out %s tok/s, TTFT %s ms p50 %s p99, errors %d",
-		p.Phase, count, p.Elapsed.Round(time.Second), p.InFlight, sig(p.RequestRate), sig(p.TokenRate), sig(p.TTFT50), sig(p.TTFT99), p.Errors)
+	figures := fmt.Sprintf("out %s tok/s, TTFT %s ms p50 %s p99", sig(p.TokenRate), sig(p.TTFT50), sig(p.TTFT99))
+	if task != bench.Generate {
+		figures = fmt.Sprintf("in %s tok/s, E2E %s ms p50 %s p99", sig(p.InputRate), sig(p.E2E50), sig(p.E2E99))
+	}
+	s := fmt.Sprintf("%s %s done after %s, in flight %d, %s req/s, %s, errors %d",
+		p.Phase, count, p.Elapsed.Round(time.Second), p.InFlight, sig(p.RequestRate), figures, p.Errors)
 	if p.LastErr != "" {
 		s += " (last: " + p.LastErr + ")"
 	}
@@ -142,12 +149,18 @@ func headLine(p *run.Plan) string {
 	if len(p.Sheet.Engines) > 0 && p.Sheet.Engines[0].Version != "" {
 		parts[0] += " " + p.Sheet.Engines[0].Version
 	}
-	mode := "streaming"
-	if !s.Target.Stream {
-		mode = "not streaming"
+	mode := ", streaming"
+	switch {
+	case s.Target.Task != bench.Generate:
+		mode = ""
+	case !s.Target.Stream:
+		mode = ", not streaming"
 	}
-	parts = append(parts, s.Target.Model, s.Target.Endpoint+", "+mode, loadWords(s.Phases[len(s.Phases)-1].Load))
-	if s.Workload.ISL != "" {
+	parts = append(parts, s.Target.Model, s.Target.Endpoint+mode, loadWords(s.Phases[len(s.Phases)-1].Load))
+	switch {
+	case s.Workload.ISL != "" && s.Workload.Batch > 0:
+		parts = append(parts, fmt.Sprintf("%s tokens x %d", s.Workload.ISL, s.Workload.Batch))
+	case s.Workload.ISL != "":
 		parts = append(parts, s.Workload.ISL+" -> "+s.Workload.OSL+" tokens")
 	}
 	return oneLine(strings.Join(parts, " · "))

@@ -7,6 +7,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"net/http"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
@@ -42,20 +43,10 @@ func (e Engine) Endpoint(name string) (Endpoint, bool) {
 type Endpoint struct {
 	Name  string // the word for --endpoint
 	Path  string // {model} in it stands for the model's name
-	Task  Task
+	Task  bench.Task
 	Can   Abilities
 	Codec Codec
 }
-
-// Task is what an endpoint is asked for.
-type Task uint8
-
-// The tasks.
-const (
-	Generate Task = iota // text, token by token
-	Embed                // vectors of texts
-	Rerank               // documents in the order of their relevance to a query
-)
 
 // Codec speaks the protocol of an endpoint. It holds no state of a request, and may be used by several goroutines.
 type Codec interface {
@@ -102,6 +93,12 @@ type Decoder interface {
 	Body(body []byte, d *Delta) error
 }
 
+// Headed is a Decoder that also reads the head of a plain answer: counts and times that stand nowhere else.
+type Headed interface {
+	Decoder
+	Head(h http.Header, d *Delta)
+}
+
 // Quick is a Decoder with a second way to read the events of the common forms, which allocates nothing.
 type Quick interface {
 	Decoder
@@ -128,13 +125,16 @@ type Delta struct {
 	Reasoning  opt.Of[int]
 	Native     bool // the totals are a count of the engine's own protocol and no usage block
 
+	Results    []int // of an endpoint that embeds or ranks: the input that each vector or score is of
+	Dimensions int   // numbers in a vector
+
 	Error string // the server's words when the event is an error
 	Done  bool   // the terminator
 
 	Server []ServerTime // the server's own times
 }
 
-// ServerTime is a time that the server tells of itself, with its key in the record.
+// ServerTime is a time that the server tells of itself, or what it bills, with its key in the record.
 type ServerTime struct {
 	Key   string
 	Value float64
@@ -146,6 +146,7 @@ func (d *Delta) reset(texts bool) {
 	d.Outputs, d.Server = d.Outputs[:0], d.Server[:0]
 	d.Prompt, d.Completion, d.Cached, d.Reasoning = opt.Of[int]{}, opt.Of[int]{}, opt.Of[int]{}, opt.Of[int]{}
 	d.Native, d.Error, d.Done = false, "", false
+	d.Results, d.Dimensions = d.Results[:0], 0
 }
 
 // Output adds an empty output of a choice and returns it. It is valid until the next one is added.

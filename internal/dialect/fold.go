@@ -57,6 +57,7 @@ type Fold struct {
 	answer   bool
 	total    opt.Of[int] // newest running total of generated tokens
 	prompt   opt.Of[int]
+	counted  bool // the prompt, by the engine's own protocol
 	ids      int  // token ids seen
 	noIDs    bool // an output event came without ids
 	totals   int  // times that the running total was told
@@ -353,7 +354,7 @@ func (f *Fold) counts(d *Delta) (grown int) {
 		}
 	}
 	if d.Prompt.Or(-1) >= 0 { // a negative count is none
-		f.prompt = d.Prompt
+		f.prompt, f.counted = d.Prompt, d.Native
 	}
 	if d.Cached.Or(-1) >= 0 {
 		f.rec.Cached = d.Cached
@@ -414,7 +415,7 @@ func (f *Fold) basics(tr *wire.Transcript) {
 	r.Slot, r.Sent, r.Handed, r.Headers, r.End = tr.Slot, tr.Sent, tr.Handed, tr.HeadAt, tr.Ended
 	r.Reused, r.Connect, r.TLS = tr.Reused, tr.Connect, tr.TLS
 	r.Bytes, r.Stamp = tr.Bytes, tr.Stamp
-	r.ISLAsked, r.OSLAsked = f.req.ISL, f.req.OSL
+	r.ISLAsked, r.OSLAsked, r.Inputs = f.req.ISL, f.req.OSL, len(f.req.Inputs)
 	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
 		if s, err := strconv.ParseFloat(f.body.Header().Get("Retry-After"), 64); err == nil && s >= 0 {
 			r.RetryAfter = s
@@ -522,6 +523,9 @@ func (f *Fold) endOfStream(end func(bench.Outcome, string)) {
 // endOfPlain reads a body that is no stream.
 func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
 	f.delta.reset(f.o.KeepText)
+	if h, ok := f.dec.(Headed); ok {
+		h.Head(f.body.Header(), &f.delta)
+	}
 	if err := f.dec.Body(f.whole, &f.delta); err != nil {
 		end(bench.Malformed, err.Error())
 		return
@@ -532,6 +536,10 @@ func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
 		return
 	}
 	f.counts(d)
+	if f.ep.Task != bench.Generate {
+		f.endOfResults(end)
+		return
+	}
 	output := false
 	for i := range d.Outputs {
 		o := &d.Outputs[i]
@@ -642,7 +650,7 @@ func (f *Fold) tokens() {
 	switch sent := len(f.req.Tokens); {
 	case sent > 0 && (!ok || prompt == sent):
 		r.ISL, r.ISLSource = opt.Some(sent), bench.FromIDs
-	case ok && f.native:
+	case ok && f.counted:
 		r.ISL, r.ISLSource = opt.Some(prompt), bench.FromCount
 	case ok:
 		r.ISL, r.ISLSource = opt.Some(prompt), bench.FromUsage

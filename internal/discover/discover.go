@@ -45,6 +45,7 @@ type Prober struct {
 type answer struct {
 	status int
 	kind   string
+	head   http.Header
 	body   []byte
 }
 
@@ -87,7 +88,7 @@ func (p *Prober) send(ctx context.Context, address string, body any) (answer, er
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), b}, err
+	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), resp.Header, b}, err
 }
 
 // into reads a JSON answer of status 200.
@@ -189,6 +190,19 @@ func (p *Prober) version(ctx context.Context, e *bench.Engine) {
 	case "":
 		if p.into(ctx, "/api/version", nil, &v) && v.Version != "" {
 			e.Name, e.Version = "ollama", v.Version
+			return
+		}
+		var info struct { // of text-embeddings-inference
+			Version string          `json:"version"`
+			Model   string          `json:"model_id"`
+			MaxLen  int             `json:"max_input_length"`
+			Type    json.RawMessage `json:"model_type"`
+		}
+		if p.into(ctx, "/info", nil, &info) && info.Model != "" && info.MaxLen > 0 && len(info.Type) > 0 {
+			e.Name, e.Version, e.MaxLen = "tei", info.Version, info.MaxLen
+			if len(e.Models) == 0 {
+				e.Models = []string{info.Model}
+			}
 		}
 	}
 }
@@ -262,10 +276,10 @@ func (p *Prober) Count(ctx context.Context, model, prompt string, chat bool) (in
 	return out.Count, ok && out.Count > 0
 }
 
-// Post sends a prepared body and returns status and answer. The caller's context bounds it.
-func (p *Prober) Post(ctx context.Context, path string, body []byte) (status int, out []byte, err error) {
+// Post sends a prepared body and returns the status, the head and the body of the answer. The caller's context bounds it.
+func (p *Prober) Post(ctx context.Context, path string, body []byte) (status int, head http.Header, out []byte, err error) {
 	a, err := p.send(ctx, p.Join(path), body)
-	return a.status, a.body, err
+	return a.status, a.head, a.body, err
 }
 
 // words shortens a body for a message.

@@ -23,7 +23,7 @@ type Context struct {
 
 	good int // requests that meet every limit
 	goodTokens,
-	okTokens, okInput, received int
+	okTokens, okInput, okInputs, received int
 	inputKnown  bool // every ok request tells its input length
 	outputKnown bool
 
@@ -69,7 +69,7 @@ func NewContext(m *bench.Manifest, records []bench.Record) *Context {
 
 func (x *Context) count() {
 	c := &x.Counts
-	x.inputKnown, x.outputKnown = true, true
+	x.inputKnown, x.outputKnown = true, x.Spec.Target.Task == bench.Generate
 	for _, r := range x.Records {
 		c.ByOutcome[r.Outcome]++
 		switch {
@@ -104,6 +104,7 @@ func (x *Context) count() {
 		x.outputKnown = x.outputKnown && told
 		isl, told := r.ISL.Get()
 		x.okInput += isl
+		x.okInputs += r.Inputs
 		x.inputKnown = x.inputKnown && told
 		if x.isGood(r) {
 			x.good++
@@ -175,6 +176,15 @@ func (x *Context) perWindow(n float64) (float64, bool) {
 }
 
 func requestThroughput(x *Context) (float64, bool) { return x.perWindow(float64(x.Counts.OK)) }
+
+func inputsThroughput(x *Context) (float64, bool) { return x.perWindow(float64(x.okInputs)) }
+
+func inputThroughput(x *Context) (float64, bool) {
+	if !x.inputKnown || x.Counts.OK == 0 {
+		return 0, false
+	}
+	return x.perWindow(float64(x.okInput))
+}
 
 func outputThroughput(x *Context) (float64, bool) {
 	if !x.outputKnown {

@@ -33,6 +33,21 @@ func TestDoc(t *testing.T) {
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
+// undefined says when a metric has no value, its scope included.
+func undefined(d Def) string {
+	var when []string
+	if d.NotDefined != "" {
+		when = append(when, d.NotDefined)
+	}
+	switch d.For {
+	case Generating:
+		when = append(when, "embeddings and rerank")
+	case Listing:
+		when = append(when, "text is generated")
+	}
+	return strings.Join(when, "; ")
+}
+
 func markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Metrics
@@ -53,7 +68,7 @@ p/100 * (n-1) of the sorted sample. The **window** goes from the first measured 
 |---|---|---|---|---|---|
 `)
 	for _, d := range Table() {
-		fmt.Fprintf(&b, "| `%s` %s | %s | %s | %s | %s | %s |\n", d.Key, cell(d.Name), d.Unit, d.Better, cell(d.Definition), cell(d.NotDefined), cell(d.Beware))
+		fmt.Fprintf(&b, "| `%s` %s | %s | %s | %s | %s | %s |\n", d.Key, cell(d.Name), d.Unit, d.Better, cell(d.Definition), cell(undefined(d)), cell(d.Beware))
 	}
 	b.WriteString(`
 ## Outcomes

@@ -221,5 +221,12 @@ func sampleCount(o opt.Of[int], add func(float64)) {
 
 func sampleISL(r *bench.Record, _ *Context, add func(float64))       { sampleCount(r.ISL, add) }
 func sampleOSL(r *bench.Record, _ *Context, add func(float64))       { sampleCount(r.OSL, add) }
+func sampleInputs(r *bench.Record, _ *Context, add func(float64))    { add(float64(r.Inputs)) }
 func sampleCached(r *bench.Record, _ *Context, add func(float64))    { sampleCount(r.Cached, add) }
 func sampleReasoning(r *bench.Record, _ *Context, add func(float64)) { sampleCount(r.Reasoning, add) }
+
+func sampleDimensions(r *bench.Record, _ *Context, add func(float64)) {
+	if r.Dimensions > 0 {
+		add(float64(r.Dimensions))
+	}
+}

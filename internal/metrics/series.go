@@ -45,6 +45,7 @@ func (x *Context) series() []bench.Second {
 	x.gapsInTime(func(g gap) { itl.add(g.at, float64(g.length)/perMS) })
 	itl.close()
 	tokens, known := x.buckets()
+	known = known && x.Spec.Target.Task == bench.Generate
 	for i := range out {
 		out[i].T = float64(i)
 		if known && i < len(tokens) {

@@ -65,13 +65,14 @@ func (x *Context) metrics(noInterval string) bench.Metrics {
 	var out bench.Metrics
 	for _, d := range Table() {
 		m := bench.Metric{Key: d.Key}
-		if d.Sample != nil {
-			m.Dist = x.describe(d, noInterval)
-		} else {
+		has := d.For.Has(x.Spec.Target.Task)
+		if d.Sample == nil {
 			m.Scalar = &bench.Scalar{Unit: d.Unit}
-			if v, ok := d.Value(x); ok {
+			if v, ok := d.Value(x); ok && has {
 				m.Scalar.Value = opt.Some(v)
 			}
+		} else if has {
+			m.Dist = x.describe(d, noInterval)
 		}
 		out = append(out, m)
 	}

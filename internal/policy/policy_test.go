@@ -32,6 +32,7 @@ const layers = `
 const within = `
 	opt < wire
 	dialect < dialect/openai
+	dialect < dialect/tei
 	builtin < cli
 	memnet < client    # its errors are told from those of sockets
 `

@@ -49,7 +49,8 @@ func (b *builder) conditions(m *Model) {
 	f.add("engine", t.Engine)
 	f.add("endpoint", joined(" at ", t.Endpoint, t.Path))
 	f.add("model", t.Model)
-	f.add("streaming", yesNo(t.Stream))
+	f.add("asked for", map[bench.Task]string{bench.Embed: "embeddings", bench.Rerank: "a ranking"}[t.Task])
+	f.addIf(b.generates(), "streaming", yesNo(t.Stream))
 	f.addIf(t.Stream, "token counts asked for", yesNo(t.Usage))
 	f.add("field of the output limit", t.MaxTokensField)
 	f.add("extra body", string(t.ExtraBody))
@@ -64,8 +65,9 @@ func (b *builder) conditions(m *Model) {
 	f.add("input tokens", w.ISL)
 	f.add("output tokens", w.OSL)
 	f.addIf(w.RangeRatio != 0, "spread of the lengths", plain(w.RangeRatio))
+	f.addIf(w.Batch > 0, "texts a request", count(w.Batch))
 	f.add("prompts", w.PromptSource)
-	f.add("output length forced", yesNo(w.ForceLength))
+	f.addIf(b.generates(), "output length forced", yesNo(w.ForceLength))
 	f.add("seed", b.seedWords())
 	section("Workload", f)
 
@@ -89,7 +91,9 @@ func (b *builder) conditions(m *Model) {
 	f.add("goes on after the end token", yesNo(s.IgnoreEOS))
 	f.addIf(s.MinTokens > 0, "least output tokens", count(s.MinTokens))
 	f.addIf(s.Logprobs != nil, "log probabilities", given(s.Logprobs, strconv.Itoa))
-	section("Sampling", f)
+	if b.generates() {
+		section("Sampling", f)
+	}
 
 	f = nil
 	c := spec.Client
@@ -98,7 +102,7 @@ func (b *builder) conditions(m *Model) {
 	f.add("grace for what is in flight at the end", boundWords(b.measure.Stop.Grace))
 	f.add("connections", map[string]string{"reuse": "reused", "new": "a new one a request"}[c.Connection])
 	f.add("HTTP", c.HTTP)
-	f.add("kept", joined(", ", "numbers of each request", worded(spec.Keep.Events, "times of events"), worded(spec.Keep.Text, "answers"), worded(spec.Keep.Transcripts, "raw bytes")))
+	f.add("kept", joined(", ", "numbers of each request", worded(spec.Keep.Events && b.generates(), "times of events"), worded(spec.Keep.Text, "answers"), worded(spec.Keep.Transcripts, "raw bytes")))
 	section("Client", f)
 
 	f = nil

@@ -28,6 +28,7 @@ type made struct {
 	hostile  bool
 	state    bench.State
 	warmup   int
+	batch    int // texts to embed in a request; 0 = text is generated
 }
 
 const hostileWords = "<script>alert(1)</script> \x1b[31mred\x1b[0m \x07|`*_[x](http://e.org)\r\nnext\u202eoverride \"q\" 'q' & \u0085 日本語 \U0001f600"
@@ -54,6 +55,10 @@ func (g made) build() (*bench.Manifest, []bench.Record) {
 		sp.Target.URLs = append(sp.Target.URLs, "http://127.0.0.1:800"+plain(float64(i)))
 	}
 	sp.Workload = bench.Workload{Dataset: "random", ISL: "512", OSL: plain(float64(g.tokens)), PromptSource: "text aligned by /tokenize", ForceLength: true}
+	if g.batch > 0 {
+		sp.Target.Endpoint, sp.Target.Path, sp.Target.Task, sp.Target.Usage = "embeddings", "", bench.Embed, false
+		sp.Workload = bench.Workload{Dataset: "random", ISL: "64", Batch: g.batch, PromptSource: "text aligned by /tokenize"}
+	}
 	sp.Client = bench.Client{Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Second, Connection: "reuse", HTTP: "1.1"}
 	sp.Keep.Events = g.events
 	zero := 0.0
@@ -147,6 +152,10 @@ func (g made) build() (*bench.Manifest, []bench.Record) {
 		if !g.events {
 			r.Events = nil
 		}
+		if g.batch > 0 {
+			r.OSL, r.OSLSource, r.OSLAsked, r.Finish, r.Inputs, r.Dimensions = opt.Of[int]{}, "", 0, "", g.batch, 768
+			r.ISL, r.ISLAsked = opt.Some(64*g.batch), 64*g.batch
+		}
 		if s.Float64() < g.failing {
 			r = bench.Record{ID: i, Phase: r.Phase, Target: r.Target, Outcome: bench.ServerError, Status: 503, Due: r.Due, Sent: r.Sent, End: opt.Some(sent + ms(3+s.Exp())),
 				ISLAsked: 512, OSLAsked: g.tokens, Error: `{"error":{"message":"engine is overloaded, try later","type":"overloaded"}}`}
@@ -188,6 +197,8 @@ func scenes() map[string]made {
 	none.failing = 1
 	plainBody := usual(100)
 	plainBody.stream = false
+	embeddings := plainBody
+	embeddings.batch, embeddings.tokens, embeddings.slo = 8, 1, []bench.Limit{{Metric: "e2el", Max: ms(100)}}
 	several := usual(240)
 	several.targets = 3
 	hostile := usual(60)
@@ -198,7 +209,7 @@ func scenes() map[string]made {
 	nothing := usual(0)
 	inf := usual(64)
 	inf.load, inf.slots = bench.Load{Shape: bench.Inf, Cap: 16}, 16
-	return map[string]made{"open": open, "overload": overload, "step": step, "closed": closed, "failing": failing, "none-ok": none, "no-stream": plainBody,
+	return map[string]made{"open": open, "overload": overload, "step": step, "closed": closed, "failing": failing, "none-ok": none, "no-stream": plainBody, "embeddings": embeddings,
 		"targets": several, "hostile": hostile, "many": many, "nothing": nothing, "one": usual(1), "twenty": usual(20), "inf": inf}
 }
 

@@ -59,13 +59,16 @@ func golden(t *testing.T, name, got string) {
 const nextCommand = "prony sweep --url http://127.0.0.1:8000 --concurrency 1..64x2"
 
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"open", "overload", "closed", "failing", "none-ok", "no-stream", "targets", "hostile", "nothing", "one", "inf"} {
+	for _, name := range []string{"open", "overload", "closed", "failing", "none-ok", "no-stream", "embeddings", "targets", "hostile", "nothing", "one", "inf"} {
 		m := scenes()[name].model()
 		golden(t, name+".txt", render(t, Text{Width: 100, Next: nextCommand}, m))
 		if name == "open" || name == "hostile" {
 			golden(t, name+".80.txt", render(t, Text{Width: 80, Definitions: true, Next: nextCommand}, m))
 			golden(t, name+".md", render(t, Markdown{}, m))
 			golden(t, name+".csv", render(t, CSV{}, m))
+		}
+		if name == "embeddings" {
+			golden(t, name+".md", render(t, Markdown{}, m))
 		}
 		if name == "failing" {
 			golden(t, name+".color.txt", render(t, Text{Color: true}, m))

@@ -175,6 +175,9 @@ func (b *builder) def(key string) metrics.Def {
 // stream tells whether answers were asked as streams: only then there are TTFT, ITL and TPOT.
 func (b *builder) stream() bool { return b.man.Spec.Target.Stream }
 
+// generates tells whether text is generated: else there are inputs, embedded or ranked, and no output tokens.
+func (b *builder) generates() bool { return b.man.Spec.Target.Task == bench.Generate }
+
 // engine is what is known of the first target.
 func (b *builder) engine() bench.Engine {
 	if e := b.man.Sheet.Engines; len(e) > 0 {
@@ -195,8 +198,11 @@ func (b *builder) head(m *Model) {
 		model = e.Model
 	}
 	mode := "not streaming"
-	if spec.Target.Stream {
+	switch {
+	case spec.Target.Stream:
 		mode = "streaming"
+	case !b.generates():
+		mode = ""
 	}
 	m.Title = clean(spec.Label)
 	if m.Title == "" {
@@ -314,7 +320,10 @@ func (b *builder) result() string {
 	} else if whole := mean("e2el_ms"); whole != "" {
 		parts = append(parts, "an answer takes "+whole+average)
 	}
-	if out := rate("output_throughput"); out != "" {
+	if in := rate("inputs_throughput"); in != "" {
+		parts = append(parts, joined(" and ", "the server "+b.doing()+" "+in, strings.Replace(rate("input_throughput"), "tok/s", "input tokens/s", 1))+
+			" at "+rate("request_throughput"))
+	} else if out := rate("output_throughput"); out != "" {
 		parts = append(parts, "the server gives "+strings.Replace(out, "tok/s", "output tokens/s", 1)+" at "+rate("request_throughput"))
 	} else if r := rate("request_throughput"); r != "" {
 		parts = append(parts, "the server ends "+r)
@@ -324,6 +333,14 @@ func (b *builder) result() string {
 	}
 	out := strings.Join(parts, "; ")
 	return strings.ToUpper(out[:1]) + out[1:] + "."
+}
+
+// doing says what the server does with inputs.
+func (b *builder) doing() string {
+	if b.man.Spec.Target.Task == bench.Rerank {
+		return "ranks"
+	}
+	return "embeds"
 }
 
 // loadWords names the law of arrivals.
@@ -349,6 +366,8 @@ func loadWords(l bench.Load) string {
 func (b *builder) lengthWords() string {
 	w := b.man.Spec.Workload
 	switch {
+	case w.ISL != "" && w.Batch > 0:
+		return clean(w.ISL + " tokens x " + plural(w.Batch, "text", "texts"))
 	case w.ISL != "" && w.OSL != "":
 		return clean(w.ISL + " -> " + w.OSL + " tokens")
 	case w.OSL != "":

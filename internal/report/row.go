@@ -61,6 +61,14 @@ func (b *builder) row(m *Model) Row {
 	if v, ok := s.Metrics.Value("success_rate"); ok {
 		success = percent(v)
 	}
+	if !b.generates() {
+		inputs := dash
+		if d := s.Metrics.Dist("inputs"); d != nil {
+			inputs = amount(d.Mean)
+		}
+		return Row{{"test id", b.testID()}, load, {"inputs", inputs}, {"input tokens", mean("isl")}, {"E2E mean", mean("e2el_ms")},
+			{"E2E p50", percentile(50)}, {"E2E p99", percentile(99)}, {"success", success}, {"peak memory", dash}}
+	}
 	ttft, tpot := dash, dash
 	if b.stream() {
 		ttft, tpot = mean("ttft_ms"), mean("tpot_ms")

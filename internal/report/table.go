@@ -61,7 +61,7 @@ func (b *builder) tables(m *Model) {
 	}
 	m.Metrics.Heads, m.More.Heads = heads, heads
 	for _, d := range b.table {
-		if d.Sample == nil {
+		if d.Sample == nil || !d.For.Has(b.man.Spec.Target.Task) {
 			continue
 		}
 		dist := b.sum.Metrics.Dist(d.Key)
@@ -149,7 +149,7 @@ func (b *builder) doubtful(cell string) bool {
 // rates fills in the single values that are not about limits.
 func (b *builder) rates(m *Model) {
 	for _, d := range b.table {
-		if d.Value == nil || strings.Contains(d.Key, "goodput") {
+		if d.Value == nil || strings.Contains(d.Key, "goodput") || !d.For.Has(b.man.Spec.Target.Task) {
 			continue
 		}
 		r := b.rate(d)
@@ -208,6 +208,16 @@ func (b *builder) rate(d metrics.Def) Rate {
 // meanLengths are the mean lengths of the ok requests: requests/s say nothing without them.
 func (b *builder) meanLengths() string {
 	in, out := b.sum.Metrics.Dist("isl"), b.sum.Metrics.Dist("osl")
+	if n := b.sum.Metrics.Dist("inputs"); n != nil {
+		texts := "1 text"
+		if n.Mean != 1 {
+			texts = amount(n.Mean) + " texts"
+		}
+		if in != nil {
+			texts += " of " + number(in.Mean) + " tokens together"
+		}
+		return texts + " each"
+	}
 	switch {
 	case in != nil && out != nil:
 		return number(in.Mean) + " input + " + number(out.Mean) + " output tokens each"
@@ -228,7 +238,9 @@ func (b *builder) goodput(m *Model) {
 	}
 	m.Limits = strings.Join(limits, ", ")
 	for _, key := range []string{"goodput", "goodput_ratio", "token_goodput"} {
-		m.Goodput = append(m.Goodput, b.rate(b.def(key)))
+		if d := b.def(key); d.For.Has(b.man.Spec.Target.Task) {
+			m.Goodput = append(m.Goodput, b.rate(d))
+		}
 	}
 }
 

@@ -45,9 +45,15 @@ func (b *builder) targets(m *Model) {
 			rows[i] = append(rows[i], cell)
 		}
 	}
-	g.Heads = append(g.Heads, "req/s", "tok/s")
+	g.Heads = append(g.Heads, "req/s")
 	for i := range b.sum.Targets {
-		rows[i] = append(rows[i], optional(b.sum.Targets[i].RequestThroughput), optional(b.sum.Targets[i].OutputThroughput))
+		rows[i] = append(rows[i], optional(b.sum.Targets[i].RequestThroughput))
+	}
+	if b.generates() {
+		g.Heads = append(g.Heads, "tok/s")
+		for i := range b.sum.Targets {
+			rows[i] = append(rows[i], optional(b.sum.Targets[i].OutputThroughput))
+		}
 	}
 	g.Rows = rows
 	m.Targets = g

@@ -252,10 +252,19 @@ func parts(s string) (whole, rest string) {
 	return s, ""
 }
 
+// screenRates are the keys of the rates on the screen.
+func screenRates(m *Model) []string {
+	keys := []string{"request_throughput", "output_throughput", "total_throughput", "per_user_throughput"}
+	if slices.ContainsFunc(m.Rates, func(r Rate) bool { return r.Key == "inputs_throughput" }) {
+		keys = []string{"request_throughput", "inputs_throughput", "input_throughput"}
+	}
+	return keys
+}
+
 // rates writes throughput and goodput.
 func (p *page) rates(m *Model) {
 	var line []string
-	for _, key := range []string{"request_throughput", "output_throughput", "total_throughput", "per_user_throughput"} {
+	for _, key := range screenRates(m) {
 		for _, r := range m.Rates {
 			if r.Key == key && r.Value != dash {
 				line = append(line, r.Name+" "+r.Value+glued(r.Unit))
@@ -275,7 +284,7 @@ func (p *page) rates(m *Model) {
 
 // glued puts a unit behind a number: /s without a blank.
 func glued(unit string) string {
-	if unit == "req/s" {
+	if unit == "req/s" || unit == "texts/s" {
 		return "/s"
 	}
 	return " " + unit
@@ -380,7 +389,7 @@ func (p *page) definitions(m *Model) {
 	for _, l := range m.Metrics.Lines {
 		shown[l.Key] = true
 	}
-	for _, key := range []string{"request_throughput", "output_throughput", "total_throughput", "per_user_throughput"} {
+	for _, key := range screenRates(m) {
 		shown[key] = true
 	}
 	for _, r := range m.Goodput[:min(2, len(m.Goodput))] {

@@ -19,12 +19,35 @@ func (b *builder) tokens(m *Model) {
 	}
 	if s.Requests.OK > 0 {
 		f.add("input tokens", joined(", ", prefixed(number, t.ISLAskedMean, " asked"), delivered("isl"), deviationWords(t), prefix("counted by ", sourceWords(t.ISLSource))))
-		f.add("output tokens", joined(", ", prefixed(number, t.OSLAskedMean, " asked"), delivered("osl"), worded(w.ForceLength, "length forced"),
+		if n := s.Metrics.Dist("inputs"); n != nil {
+			f.add("inputs", joined(", ", amount(n.Mean)+" a request", prefix("vectors of ", b.dimensions())))
+		}
+		f.addIf(b.generates(), "output tokens", joined(", ", prefixed(number, t.OSLAskedMean, " asked"), delivered("osl"), worded(w.ForceLength, "length forced"),
 			worded(t.LengthLimited.Or(0) > 0 && !w.ForceLength, prefixed(percent, t.LengthLimited, " cut off by the limit")), prefix("counted by ", sourceWords(t.OSLSource))))
 		f.add("prefix cache", prefixed(percent, t.CachedShare, " of the prompt tokens came from it"))
 	}
 	f.add("prompts", joined(", ", joined(": ", w.Dataset, w.PromptSource), "seed "+b.seedWords()))
 	m.Tokens = f
+}
+
+// dimensions are those of the vectors that came.
+func (b *builder) dimensions() string {
+	d := b.sum.Metrics.Dist("dimensions")
+	switch {
+	case d == nil:
+		return ""
+	case d.Min < d.Max:
+		return amount(d.Min) + " to " + amount(d.Max) + " dimensions"
+	}
+	return amount(d.Mean) + " dimensions"
+}
+
+// amount writes a mean of whole numbers.
+func amount(v float64) string {
+	if n := int(v); float64(n) == v {
+		return count(n)
+	}
+	return number(v)
 }
 
 // deviationWords says how far prompt lengths are off.

@@ -24,6 +24,8 @@ const (
 	probeIDs   = 32
 	fewWords   = 16
 	leastWords = 64
+	mostInputs = 192 // words of a text to embed or to rank: models for that may take no more than 256 tokens
+	queryWords = 16  // of the query of a ranking
 	// probeTimeout bounds one probe: a prompt of a thousand tokens, on a slow machine with a busy server.
 	probeTimeout = 2 * time.Minute
 )
@@ -35,7 +37,7 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 		return nil
 	}
 	if offline {
-		p.setMaker(workload.Text{Words: workload.Words(), PerWord: 1, How: "estimate: one word is one token (no server was asked)"})
+		p.setMaker(workload.Text{Words: workload.Words(), PerWord: 1, Query: p.queryWords(), How: "estimate: one word is one token (no server was asked)"})
 		return nil
 	}
 	t := &p.Targets[0]
@@ -47,6 +49,9 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 	}
 	chat := p.Endpoint.Name == "chat"
 	if m, ok := p.alignText(func(words []string) (int, bool) {
+		if p.Endpoint.Task == bench.Rerank {
+			return 0, false // the count of a query with its document is the endpoint's
+		}
 		return p.prober(t).Count(ctx, p.Spec.Target.Model, strings.Join(words, " "), chat)
 	}, "/tokenize", true); ok {
 		p.setMaker(m)
@@ -54,7 +59,7 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 	}
 	var failed error
 	m, ok := p.alignText(func(words []string) (int, bool) {
-		n, err := p.probe(ctx, t, &bench.Request{Prompt: strings.Join(words, " ")})
+		n, err := p.probe(ctx, t, p.probeRequest(words))
 		if err != nil {
 			failed = err
 		}
@@ -68,10 +73,30 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 		return failed
 	}
 	if !ok {
-		m = workload.Text{Words: workload.Words(), PerWord: 1, How: "estimate: one word is one token (the server tells no count)"}
+		m = workload.Text{Words: workload.Words(), PerWord: 1, Query: p.queryWords(), How: "estimate: one word is one token (the server tells no count)"}
 	}
 	p.setMaker(m)
 	return nil
+}
+
+// probeRequest is a request with one prompt or input of such words, and before a document with a query as long as those of the run.
+func (p *Plan) probeRequest(words []string) *bench.Request {
+	text := strings.Join(words, " ")
+	switch p.Endpoint.Task {
+	case bench.Embed:
+		return &bench.Request{Inputs: []string{text}}
+	case bench.Rerank:
+		return &bench.Request{Query: strings.Join(workload.Words()[:queryWords], " "), Inputs: []string{text}}
+	}
+	return &bench.Request{Prompt: text}
+}
+
+// queryWords is the length of the queries that go before documents.
+func (p *Plan) queryWords() int {
+	if p.Endpoint.Task == bench.Rerank {
+		return queryWords
+	}
+	return 0
 }
 
 func (p *Plan) setMaker(m workload.Maker) {
@@ -100,6 +125,9 @@ func (p *Plan) alignIDs(ctx context.Context, t *client.Target) (workload.Maker, 
 // token are left out.
 func (p *Plan) alignText(count func([]string) (int, bool), how string, cheap bool) (workload.Text, bool) {
 	words := workload.Words()
+	if p.Endpoint.Task != bench.Generate {
+		words = words[:mostInputs]
+	}
 	if limit := p.Sheet.Engines[0].MaxLen; limit > 0 {
 		words = words[:max(leastWords, min(len(words), limit/2))]
 	}
@@ -111,7 +139,7 @@ func (p *Plan) alignText(count func([]string) (int, bool), how string, cheap boo
 	if !ok {
 		return workload.Text{}, false
 	}
-	m := workload.Text{Words: words, PerWord: float64(all-few) / float64(len(words)-fewWords)}
+	m := workload.Text{Words: words, Query: p.queryWords(), PerWord: float64(all-few) / float64(len(words)-fewWords)}
 	exact := func(own int, note string) workload.Text {
 		m.PerWord, m.Overhead = 1, own
 		m.How = fmt.Sprintf("text, aligned by %s (%d tokens of the server's own%s)", how, own, note)
@@ -178,12 +206,16 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	status, body, err := p.prober(t).Post(ctx, call.Path, call.Body)
+	status, head, body, err := p.prober(t).Post(ctx, call.Path, call.Body)
 	if err != nil {
 		return 0, fault.Wrap(fault.Target, err, "probe of the prompt length", "")
 	}
 	var d dialect.Delta
-	derr := p.Endpoint.Codec.Decoder(p.Endpoint).Body(body, &d)
+	dec := p.Endpoint.Codec.Decoder(p.Endpoint)
+	if h, ok := dec.(dialect.Headed); ok {
+		h.Head(head, &d)
+	}
+	derr := dec.Body(body, &d)
 	if status != http.StatusOK {
 		return 0, p.unusable(status, body, d.Error)
 	}
@@ -191,7 +223,7 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 		return 0, fmt.Errorf("%w: %w", errUnreadable, derr)
 	}
 	if d.Error != "" {
-		return 0, fault.New(fault.Target, fmt.Sprintf("%s answers no completion: %s", t.Name(call.Path), shorten(d.Error)), "is it the right --url and --endpoint?")
+		return 0, fault.New(fault.Target, fmt.Sprintf("%s gives no answer: %s", t.Name(call.Path), shorten(d.Error)), "is it the right --url and --endpoint?")
 	}
 	w := &p.Spec.Workload
 	w.Probes++
@@ -201,7 +233,7 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 }
 
 // errUnreadable says that an answer to a probe was none of the endpoint's. The run itself will show what comes there.
-var errUnreadable = errors.New("no completion")
+var errUnreadable = errors.New("no answer of this endpoint")
 
 // shorten makes one line of a server's words, and no long one.
 func shorten(words string) string {
@@ -217,10 +249,10 @@ func (p *Plan) unusable(status int, body []byte, words string) error {
 	if words == "" {
 		words = string(body)
 	}
-	return unusableFault(p.Targets[0], p.Endpoint.Path, status, shorten(words))
+	return unusableFault(p.Targets[0], p.Endpoint, status, shorten(words))
 }
 
-func unusableFault(t client.Target, path string, status int, words string) error {
+func unusableFault(t client.Target, ep dialect.Endpoint, status int, words string) error {
 	if words == "" {
 		words = http.StatusText(status)
 	}
@@ -232,6 +264,8 @@ func unusableFault(t client.Target, path string, status int, words string) error
 		hint = "give a key with --api-key, or in PRONY_API_KEY"
 	case status == http.StatusNotFound && strings.Contains(strings.ToLower(words), "model"):
 		hint = "choose a model that the server has with --model; GET /v1/models lists them"
+	case ep.Task != bench.Generate && (status == http.StatusNotFound || status == http.StatusNotImplemented || status == http.StatusMethodNotAllowed):
+		hint = "servers have this path only with a model for that task: is the model of --url one, and was the server started for it?"
 	case status == http.StatusNotFound:
 		hint = "check the path: --url is the base, such as http://host:8000, and --endpoint what is asked there"
 	case strings.Contains(words, "stream_options"):
@@ -245,5 +279,5 @@ func unusableFault(t client.Target, path string, status int, words string) error
 	case status >= 300 && status < 400:
 		hint = "a redirect is not followed, since it would be measured with the answer: give the address it leads to with --url"
 	}
-	return fault.New(fault.Target, fmt.Sprintf("%s answers %d: %s", t.Name(path), status, words), hint)
+	return fault.New(fault.Target, fmt.Sprintf("%s answers %d: %s", t.Name(ep.Path), status, words), hint)
 }

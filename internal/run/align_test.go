@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
+	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/fault"
 )
 
@@ -34,9 +36,15 @@ func TestUnusableHints(t *testing.T) {
 		{301, "", "redirect"},
 		{302, "", "--url"},
 	} {
-		err := unusableFault(target, "/v1/chat/completions", c.status, c.words)
+		err := unusableFault(target, dialect.Endpoint{Path: "/v1/chat/completions"}, c.status, c.words)
 		if fault.CodeOf(err) != fault.Target || !strings.Contains(fault.HintOf(err), c.hint) || strings.HasSuffix(err.Error(), ": ") {
 			t.Errorf("%d %q: %v (%s)", c.status, c.words, err, fault.HintOf(err))
+		}
+	}
+	for _, status := range []int{404, 405, 501} {
+		err := unusableFault(target, dialect.Endpoint{Path: "/v1/embeddings", Task: bench.Embed}, status, "Not Found")
+		if fault.CodeOf(err) != fault.Target || !strings.Contains(fault.HintOf(err), "a model for that task") {
+			t.Errorf("%d: %v (%s)", status, err, fault.HintOf(err))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,8 +160,12 @@ func (c *collector) keepReads(t *task, raw []byte, marks []wire.Mark) {
 func (t *task) kept(tr *wire.Transcript, r *bench.Record) *store.Kept {
 	return &store.Kept{ID: r.ID, Phase: r.Phase, Target: tr.Target, Due: r.Due, Slot: tr.Slot, Sent: tr.Sent, Handed: tr.Handed, HeadAt: tr.HeadAt, Ended: tr.Ended,
 		Connect: tr.Connect, TLS: tr.TLS, Reused: tr.Reused, Retried: tr.Retried, Stamp: tr.Stamp, Fail: tr.Fail, Cause: tr.Cause,
-		Conversation: t.req.Conversation, Turn: t.req.Turn, ISLAsked: t.req.ISL, OSLAsked: t.req.OSL, Tokens: t.req.Tokens, Framed: tr.Framed, Status: tr.Status, Header: tr.Header, Reads: t.reads}
+		Conversation: t.req.Conversation, Turn: t.req.Turn, ISLAsked: t.req.ISL, OSLAsked: t.req.OSL, Tokens: t.req.Tokens, Inputs: len(t.req.Inputs),
+		TopN: dialect.TopN(&t.req, &t.plan.Options), Framed: tr.Framed, Status: tr.Status, Header: tr.Header, Reads: t.reads}
 }
+
+// mostRefolded bounds the inputs of a request that a file of transcripts may tell of.
+const mostRefolded = 1 << 20
 
 // Refold folds kept transcripts again, with the dialects of today. Records of requests that were never sent are taken over.
 func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint) ([]bench.Record, error) {
@@ -170,7 +175,8 @@ func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint) ([]bench.Recor
 		if err != nil {
 			return nil, err
 		}
-		req := &bench.Request{ID: k.ID, Phase: k.Phase, Conversation: k.Conversation, Turn: k.Turn, ISL: k.ISLAsked, OSL: k.OSLAsked, Tokens: k.Tokens}
+		req := &bench.Request{ID: k.ID, Phase: k.Phase, Conversation: k.Conversation, Turn: k.Turn, ISL: k.ISLAsked, OSL: k.OSLAsked, Tokens: k.Tokens,
+			Inputs: make([]string, min(max(0, k.Inputs), mostRefolded)), Extra: fmt.Appendf(nil, `{"top_n":%d}`, k.TopN)}
 		r := dialect.NewFold(ep, req, o).End(k.Transcript())
 		r.Due = k.Due
 		out = append(out, r)

@@ -22,11 +22,15 @@ type Progress struct {
 
 	RequestRate float64 // requests/s that ended, so far
 	TokenRate   float64 // output tokens/s, so far
+	InputRate   float64 // input tokens/s, so far
 	TTFT50      float64 // ms
 	TTFT99      float64
 	TPOT50      float64
 	Lag99       float64
+	E2E50       float64 // ms, of requests that generate nothing
+	E2E99       float64
 	TTFT, TPOT  []float64 // medians of the last seconds, for a small figure
+	E2E         []float64
 }
 
 // meter follows a phase. Its numbers are for the eye only: results are computed from the journal.
@@ -36,12 +40,15 @@ type meter struct {
 	dues    []time.Duration // of what was submitted and is not due yet, in order
 	start   time.Time
 	tokens  int
+	inputs  int // tokens
 	ttft    sketch
 	tpot    sketch
 	lag     sketch
 	second  time.Time
 	ttftNow sketch
 	tpotNow sketch
+	e2e     sketch
+	e2eNow  sketch
 }
 
 const sparkSeconds = 24
@@ -64,7 +71,12 @@ func (m *meter) observe(r *bench.Record) {
 		return
 	}
 	m.tokens += r.OSL.Or(0)
+	m.inputs += r.ISL.Or(0)
 	sent, _ := r.Sent.Get()
+	if last, ok := r.Last.Get(); ok && r.Inputs > 0 {
+		m.e2e.add(float64(last-sent) / 1e6)
+		m.e2eNow.add(float64(last-sent) / 1e6)
+	}
 	if first, ok := r.First.Get(); ok {
 		ms := float64(first-sent) / 1e6
 		m.ttft.add(ms)
@@ -109,18 +121,21 @@ func (m *meter) snapshot(now time.Duration, limit int) Progress {
 		p.InFlight = min(p.InFlight, limit)
 	}
 	if s := p.Elapsed.Seconds(); s > 0 {
-		p.RequestRate, p.TokenRate = float64(p.Done)/s, float64(m.tokens)/s
+		p.RequestRate, p.TokenRate, p.InputRate = float64(p.Done)/s, float64(m.tokens)/s, float64(m.inputs)/s
 	}
 	p.TTFT50, p.TTFT99, p.TPOT50, p.Lag99 = m.ttft.quantile(0.5), m.ttft.quantile(0.99), m.tpot.quantile(0.5), m.lag.quantile(0.99)
+	p.E2E50, p.E2E99 = m.e2e.quantile(0.5), m.e2e.quantile(0.99)
 	if time.Since(m.second) >= time.Second {
 		m.second = time.Now()
 		p.TTFT = push(p.TTFT, m.ttftNow.quantile(0.5))
 		p.TPOT = push(p.TPOT, m.tpotNow.quantile(0.5))
-		m.ttftNow, m.tpotNow = sketch{}, sketch{}
+		p.E2E = push(p.E2E, m.e2eNow.quantile(0.5))
+		m.ttftNow, m.tpotNow, m.e2eNow = sketch{}, sketch{}, sketch{}
 	}
 	out := *p
 	out.TTFT = append([]float64{}, p.TTFT...)
 	out.TPOT = append([]float64{}, p.TPOT...)
+	out.E2E = append([]float64{}, p.E2E...)
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
+	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
 )
@@ -233,7 +234,7 @@ func (p *phaseRun) judge(rec *bench.Record) {
 		return
 	}
 	if e := p.r.first.take(rec, p.firstFew()); e != nil {
-		p.halt(ending{state: bench.Stopped, why: "the target cannot be used", unusable: e.fault(p.r.plan.Targets[rec.Target], p.r.plan.Endpoint.Path)})
+		p.halt(ending{state: bench.Stopped, why: "the target cannot be used", unusable: e.fault(p.r.plan.Targets[rec.Target], p.r.plan.Endpoint)})
 		return
 	}
 	p.mu.Lock()
@@ -346,9 +347,9 @@ func (f *firstAnswers) take(rec *bench.Record, enough int) *firstAnswers {
 	return f
 }
 
-func (f *firstAnswers) fault(t client.Target, path string) error {
+func (f *firstAnswers) fault(t client.Target, ep dialect.Endpoint) error {
 	if f.outcome == bench.Rejected {
-		return unusableFault(t, path, f.status, f.words)
+		return unusableFault(t, ep, f.status, f.words)
 	}
 	hint := "is the server up, and --url its address?"
 	if t.Proxy != nil {
@@ -362,5 +363,5 @@ func (f *firstAnswers) fault(t client.Target, path string) error {
 	case bench.Reset:
 		hint = "the server's log may say why it closes; does it want https://?"
 	}
-	return fault.New(fault.Target, fmt.Sprintf("%s cannot be used (%s): %s", t.Name(path), f.outcome, f.words), hint)
+	return fault.New(fault.Target, fmt.Sprintf("%s cannot be used (%s): %s", t.Name(ep.Path), f.outcome, f.words), hint)
 }

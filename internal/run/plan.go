@@ -19,6 +19,7 @@ import (
 	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/schedule"
 	"github.com/prony-bench/prony/internal/telemetry"
 	"github.com/prony-bench/prony/internal/wire"
@@ -282,6 +283,13 @@ func (p *Plan) choose(offline bool) error {
 		return err
 	}
 	s := &p.Spec
+	if t.Task = p.Endpoint.Task; t.Task != bench.Generate {
+		if err := p.withoutOutput(); err != nil {
+			return err
+		}
+	} else if s.Workload.Batch > 0 {
+		return fault.New(fault.Usage, "--batch is how many texts are embedded or ranked in one request", "use --endpoint embeddings or --endpoint rerank, or leave it out")
+	}
 	s.Workload.ForceLength = s.Workload.Dataset == "random" && p.Endpoint.Can.IgnoreEOS
 	if s.Sampling.IgnoreEOS && !p.Endpoint.Can.IgnoreEOS && name != "openai" {
 		return fault.New(fault.Usage, fmt.Sprintf("%s cannot be told to ignore its end token", name), "leave --ignore-eos out")
@@ -294,20 +302,39 @@ func (p *Plan) choose(offline bool) error {
 	return nil
 }
 
+// withoutOutput takes out of the spec what an endpoint that generates nothing has no use for, and refuses what cannot be judged there.
+func (p *Plan) withoutOutput() error {
+	s := &p.Spec
+	s.Target.Stream, s.Target.Usage, s.Target.MaxTokensField = false, false, ""
+	s.Workload.OSL, s.Sampling = "", bench.Sampling{}
+	if s.Workload.Dataset == "random" {
+		s.Workload.Batch = max(1, s.Workload.Batch)
+	}
+	for _, l := range s.SLO {
+		if l.Metric != "e2el" {
+			return fault.New(fault.Usage, fmt.Sprintf("--goodput %s cannot be judged where nothing is generated", l.Metric), "limit e2el alone")
+		}
+	}
+	_, err := p.dataset.Open(p.config(bench.Measure)) // now that it is known what the endpoint takes
+	return err
+}
+
 func (p *Plan) chooseEndpoint() error {
 	t := &p.Spec.Target
 	want := t.Endpoint
 	if strings.HasPrefix(want, "/") {
 		// a path of the user's own: what is spoken there follows from its end
+		var ends []string
 		for _, ep := range p.Engine.Endpoints() {
-			if strings.HasSuffix(want, strings.TrimPrefix(ep.Path, "/v1")) {
+			end := strings.TrimPrefix(ep.Path, "/v1")
+			if ends = append(ends, end); strings.HasSuffix(want, end) {
 				p.Endpoint = ep
 				p.Endpoint.Path = want
 				t.Endpoint, t.Path = ep.Name, want
 				return nil
 			}
 		}
-		return fault.New(fault.Usage, fmt.Sprintf("it is not clear what is spoken at %s", want), "the path must end in /chat/completions or /completions; put a prefix into --url")
+		return fault.New(fault.Usage, fmt.Sprintf("it is not clear what is spoken at %s", want), "the path must end in one of "+strings.Join(ends, ", ")+"; put a prefix into --url")
 	}
 	var names []string
 	for _, ep := range p.Engine.Endpoints() {
@@ -359,7 +386,11 @@ func shortList(s []string) string {
 
 // config is what the data set is opened with.
 func (p *Plan) config(phase string) workload.Config {
-	return workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Name == "chat"}
+	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Name == "chat"}
+	if p.Endpoint.Codec != nil {
+		c.Task = opt.Some(p.Endpoint.Task)
+	}
+	return c
 }
 
 // filesBeside is the number of open files that a run needs besides its connections.

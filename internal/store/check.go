@@ -46,7 +46,8 @@ func checkRecord(r *bench.Record) error {
 		field string
 		n     int
 	}{{"isl", r.ISL.Or(0)}, {"isl_asked", r.ISLAsked}, {"osl", r.OSL.Or(0)}, {"osl_asked", r.OSLAsked}, {"cached_tokens", r.Cached.Or(0)},
-		{"reasoning_tokens", r.Reasoning.Or(0)}, {"choices", r.Choices}, {"n_events", r.OutEvents}, {"merged_events", r.Merged}, {"bytes", r.Bytes}} {
+		{"reasoning_tokens", r.Reasoning.Or(0)}, {"choices", r.Choices}, {"n_events", r.OutEvents}, {"merged_events", r.Merged},
+		{"inputs", r.Inputs}, {"dimensions", r.Dimensions}, {"bytes", r.Bytes}} {
 		if c.n < 0 || c.n > maxCount {
 			return fmt.Errorf("request %d has a count of %d in %s", r.ID, c.n, c.field)
 		}

@@ -59,6 +59,8 @@ func appendRecord(out []byte, r *bench.Record) ([]byte, error) {
 	l.count("choices", r.Choices)
 	l.count("n_events", r.OutEvents)
 	l.count("merged_events", r.Merged)
+	l.count("inputs", r.Inputs)
+	l.count("dimensions", r.Dimensions)
 	l.key("connection_reused")
 	l.out = strconv.AppendBool(l.out, r.Reused)
 	l.moment("connect_ns", r.Connect)

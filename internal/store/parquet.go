@@ -48,6 +48,8 @@ type parquetRow struct {
 	Choices      int64    `parquet:"choices"`
 	OutEvents    int64    `parquet:"n_events"`
 	Merged       int64    `parquet:"merged_events"`
+	Inputs       int64    `parquet:"inputs"`
+	Dimensions   int64    `parquet:"dimensions"`
 	Reused       bool     `parquet:"connection_reused"`
 	Connect      *int64   `parquet:"connect_ns,optional"`
 	TLS          *int64   `parquet:"tls_ns,optional"`
@@ -90,6 +92,7 @@ func rowOf(r *bench.Record) parquetRow {
 		Cached: count(r.Cached), Reasoning: count(r.Reasoning), Finish: string(r.Finish),
 		Reused: r.Reused, Connect: ns(r.Connect), TLS: ns(r.TLS), Bytes: int64(r.Bytes), Stamp: string(r.Stamp),
 		Choices: int64(r.Choices), OutEvents: int64(r.OutEvents), Merged: int64(r.Merged),
+		Inputs: int64(r.Inputs), Dimensions: int64(r.Dimensions),
 		Server: r.Server, Text: r.Text, Thinking: r.Thinking, ToolCalls: string(r.ToolCalls),
 	}
 	for _, f := range r.Flags {

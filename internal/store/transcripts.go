@@ -45,6 +45,8 @@ type Kept struct {
 	ISLAsked int   `json:"isl_asked,omitempty"`
 	OSLAsked int   `json:"osl_asked,omitempty"`
 	Tokens   []int `json:"input_ids,omitempty"`
+	Inputs   int   `json:"inputs,omitempty"` // texts to embed or documents to rank
+	TopN     int   `json:"top_n,omitempty"`  // results of a ranking that were asked for; 0 = all
 
 	Framed bool        `json:"framed"` // the bytes are HTTP/1.1 with head and transfer coding
 	Status int         `json:"status,omitempty"`

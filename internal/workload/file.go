@@ -25,18 +25,27 @@ func (Lines) Name() string { return "text" }
 
 // Open implements Dataset.
 func (Lines) Open(c Config) (iter.Seq2[bench.Request, error], error) {
-	osl, err := outputLaw(c.Spec)
+	osl, err := givenLaw(c)
 	if err != nil {
 		return nil, err
+	}
+	if c.Task.Or(bench.Generate) == bench.Rerank {
+		return nil, fault.New(fault.Usage, "a line of text is no query with documents", "use --dataset jsonl with rows of query and documents, or --dataset random")
+	}
+	one := func(text string) bench.Request {
+		if c.inputs() {
+			return bench.Request{Inputs: []string{text}}
+		}
+		return bench.Request{Prompt: text}
 	}
 	if c.Spec.Prompt != "" {
 		if c.Spec.Path != "" {
 			return nil, fault.New(fault.Usage, "--prompt and --dataset-path exclude each other", "give one prompt, or a file of them")
 		}
-		return repeat(c, osl, []bench.Request{{Prompt: c.Spec.Prompt}}), nil
+		return repeat(c, osl, []bench.Request{one(c.Spec.Prompt)}), nil
 	}
 	rows, err := readRows(c.Spec.Path, func(line []byte) (bench.Request, error) {
-		return bench.Request{Prompt: string(line)}, nil
+		return one(string(line)), nil
 	})
 	if err != nil {
 		return nil, err
@@ -44,11 +53,24 @@ func (Lines) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	return repeat(c, osl, rows), nil
 }
 
-// outputLaw reads the law of the output lengths of a file's requests.
-func outputLaw(w bench.Workload) (Law, error) {
+// givenLaw reads the law of the output lengths of a file's requests.
+func givenLaw(c Config) (Law, error) {
+	w := c.Spec
 	if w.ISL != "" {
 		return nil, fault.New(fault.Usage, "--isl belongs to the data set random: here the prompts are given", "leave --isl out")
 	}
+	if w.Batch > 0 {
+		return nil, fault.New(fault.Usage, "--batch belongs to the data set random: here the inputs of a request are given", "leave --batch out, or give lists in the rows of --dataset jsonl")
+	}
+	return outputLaw(c)
+}
+
+// outputLaw reads the law of the output lengths. There are none where nothing is generated.
+func outputLaw(c Config) (Law, error) {
+	if c.inputs() {
+		return Fixed(0), nil
+	}
+	w := c.Spec
 	osl, err := ParseLaw(w.OSL)
 	if err != nil {
 		return nil, err

@@ -27,24 +27,39 @@ type row struct {
 	Prompt   *string         `json:"prompt"`
 	Messages []bench.Message `json:"messages"`
 	InputIDs []int           `json:"input_ids"`
+	Input    texts           `json:"input"`
+	Inputs   texts           `json:"inputs"`
+	Query    *string         `json:"query"`
+	Docs     texts           `json:"documents"`
 	Output   *int            `json:"output_tokens"`
 	Extra    json.RawMessage `json:"extra_body"`
 }
 
 // The fields of a row and of a message.
 var (
-	rowFields     = []string{"prompt", "messages", "input_ids", "output_tokens", "extra_body"}
+	rowFields     = []string{"prompt", "messages", "input_ids", "input", "inputs", "query", "documents", "output_tokens", "extra_body"}
 	messageFields = []string{"role", "content"}
 )
 
-const rowHint = "a line is an object with one of prompt, messages and input_ids, and if wanted output_tokens and extra_body; see `prony help datasets`"
+const rowHint = "a line is an object with one of prompt, messages, input_ids, input, or query with documents, and if wanted output_tokens and extra_body; see `prony help datasets`"
+
+// texts is a text or a list of texts.
+type texts []string
+
+func (t *texts) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		*t = texts{""}
+		return json.Unmarshal(b, &(*t)[0])
+	}
+	return json.Unmarshal(b, (*[]string)(t))
+}
 
 // Open implements Dataset.
 func (JSONL) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	if c.Spec.Prompt != "" {
 		return nil, fault.New(fault.Usage, "--prompt belongs to the data set text", "use --dataset text --prompt ...")
 	}
-	osl, err := outputLaw(c.Spec)
+	osl, err := givenLaw(c)
 	if err != nil {
 		return nil, err
 	}
@@ -65,14 +80,17 @@ func (JSONL) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 func (x *row) request(c Config) (bench.Request, error) {
 	q := bench.Request{Messages: x.Messages, Tokens: x.InputIDs, ISL: len(x.InputIDs), Extra: x.Extra}
 	given := 0
-	for _, has := range []bool{x.Prompt != nil, x.Messages != nil, x.InputIDs != nil} {
+	for _, has := range []bool{x.Prompt != nil, x.Messages != nil, x.InputIDs != nil, x.Input != nil, x.Inputs != nil, x.Query != nil || x.Docs != nil} {
 		if has {
 			given++
 		}
 	}
+	if given == 1 && x.Prompt == nil && x.Messages == nil && x.InputIDs == nil || c.inputs() {
+		return x.inputs(c, q, given)
+	}
 	switch {
 	case given != 1:
-		return q, errors.New("needs exactly one of prompt, messages, input_ids")
+		return q, errors.New("needs exactly one of prompt, messages, input_ids, input, inputs, or query with documents")
 	case x.Prompt != nil && *x.Prompt == "":
 		return q, errors.New("the prompt is empty")
 	case x.Messages != nil && len(x.Messages) == 0:
@@ -108,12 +126,44 @@ func (x *row) request(c Config) (bench.Request, error) {
 		}
 		q.OSL = *x.Output
 	}
-	if len(x.Extra) > 0 {
-		if err := CheckObject(x.Extra); err != nil {
-			return q, fmt.Errorf("extra_body %w", err)
+	return q, x.checkExtra()
+}
+
+// inputs turns a row into a request to embed or to rank.
+func (x *row) inputs(c Config, q bench.Request, given int) (bench.Request, error) {
+	q.Inputs = append(append(append(q.Inputs, x.Input...), x.Inputs...), x.Docs...)
+	ranks := x.Query != nil || x.Docs != nil
+	task, known := c.Task.Get()
+	switch {
+	case known && task == bench.Generate:
+		return q, fault.New(fault.Usage, "input, inputs, query and documents cannot be sent to an endpoint that generates", "use --endpoint embeddings or --endpoint rerank")
+	case known && task == bench.Embed && (given != 1 || ranks || len(q.Inputs) == 0 && x.Input == nil && x.Inputs == nil):
+		return q, errors.New("needs exactly one of input, inputs to embed")
+	case (ranks || known && task == bench.Rerank) && (given != 1 || x.Query == nil || x.Docs == nil || *x.Query == ""):
+		return q, errors.New("needs a query and its documents to rank")
+	case len(q.Inputs) == 0:
+		return q, errors.New("the list of texts is empty")
+	case x.Output != nil:
+		return q, errors.New("output_tokens has no meaning where nothing is generated")
+	}
+	for i, text := range q.Inputs {
+		if text == "" {
+			return q, fmt.Errorf("text %d is empty", i)
 		}
 	}
-	return q, nil
+	if x.Query != nil {
+		q.Query = *x.Query
+	}
+	return q, x.checkExtra()
+}
+
+func (x *row) checkExtra() error {
+	if len(x.Extra) > 0 {
+		if err := CheckObject(x.Extra); err != nil {
+			return fmt.Errorf("extra_body %w", err)
+		}
+	}
+	return nil
 }
 
 // parseRow reads a line. The error says what was expected and what is there.
@@ -144,7 +194,8 @@ func explain(line []byte) error {
 	for _, f := range []struct {
 		name, want string
 		into       any
-	}{{"prompt", "a string", new(string)}, {"output_tokens", "a whole number", new(int)}} {
+	}{{"prompt", "a string", new(string)}, {"query", "a string", new(string)}, {"input", "a string or a list of strings", new(texts)},
+		{"inputs", "a string or a list of strings", new(texts)}, {"documents", "a string or a list of strings", new(texts)}, {"output_tokens", "a whole number", new(int)}} {
 		if v, ok := fields[f.name]; ok && json.Unmarshal(v, f.into) != nil {
 			return fmt.Errorf("%s is %s, not %s", f.name, Kind(v), f.want)
 		}

@@ -22,13 +22,17 @@ func (Random) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	if c.Spec.Path != "" || c.Spec.Prompt != "" {
 		return nil, fault.New(fault.Usage, "the data set random takes neither a file nor a prompt", "use --dataset text or --dataset jsonl for your own requests")
 	}
-	isl, osl, err := lengths(c.Spec)
+	isl, osl, err := lengths(c)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(bench.Request, error) bool) {
 		r := c.stream()
 		offset := c.Maker.Offset(rng.New(c.Seed, "workload/prefix"))
+		if c.inputs() {
+			c.batches(isl, r, offset)(yield)
+			return
+		}
 		for i := 0; ; i++ {
 			n, out := isl.Draw(r), osl.Draw(r)
 			number := offset + i
@@ -45,20 +49,40 @@ func (Random) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 }
 
 // lengths reads the laws of a spec.
-func lengths(w bench.Workload) (isl, osl Law, err error) {
+func lengths(c Config) (isl, osl Law, err error) {
+	w := c.Spec
 	if isl, err = ParseLaw(w.ISL); err != nil {
 		return nil, nil, err
 	}
-	if osl, err = ParseLaw(w.OSL); err != nil {
+	if osl, err = outputLaw(c); err != nil {
 		return nil, nil, err
 	}
 	if isl, err = WithRange(isl, w.RangeRatio); err != nil {
 		return nil, nil, err
 	}
-	if osl, err = WithRange(osl, w.RangeRatio); err != nil {
-		return nil, nil, err
-	}
 	return isl, osl, nil
+}
+
+// batches gives requests of several texts: to embed, or documents with a query. Each text has its own number, as prompts have.
+func (c Config) batches(isl Law, r *rng.Stream, offset int) iter.Seq2[bench.Request, error] {
+	return func(yield func(bench.Request, error) bool) {
+		size := max(1, c.Spec.Batch)
+		for i := 0; ; i += size {
+			var q bench.Request
+			for k := range size {
+				n, number := isl.Draw(r), offset+i+k
+				if c.Phase == bench.Warmup {
+					number = offset - 1 - i - k
+				}
+				c.Maker.Make(&q, n, number, r)
+				q.Inputs, q.Prompt = append(q.Inputs, q.Prompt), ""
+				q.ISL += n
+			}
+			if !yield(q, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Maker makes prompts of a wanted number of tokens, as the server counts them.
@@ -122,7 +146,8 @@ func Words() []string { return strings.Fields(wordList) }
 type Text struct {
 	Words    []string
 	PerWord  float64 // tokens a word, on the average; exactly 1 where the words were checked
-	Overhead int     // tokens that the server adds: begin token, chat template
+	Overhead int     // tokens that the server adds: begin token, chat template, the query before a document
+	Query    int     // words of the query that goes before the documents of a request; 0 = there is none
 	How      string  // how that was found out
 }
 
@@ -140,6 +165,16 @@ func (m Text) Count(n int) int {
 // Make implements Maker.
 func (m Text) Make(q *bench.Request, n, number int, r *rng.Stream) {
 	var b strings.Builder
+	if m.Query > 0 && q.Query == "" {
+		for i := range m.Query {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(m.Words[r.IntN(len(m.Words))])
+		}
+		q.Query = b.String()
+		b.Reset()
+	}
 	first := digits(number, len(m.Words))
 	for i := range m.Count(n) {
 		if i > 0 {

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/rng"
 )
 
@@ -28,7 +29,11 @@ type Config struct {
 	// What the endpoint takes, as far as it is known: requests that it cannot take are refused. Both false: not known yet.
 	Chat bool // messages, or a text that becomes one
 	Text bool // a text, or token ids
+	Task opt.Of[bench.Task]
 }
+
+// inputs tells whether the endpoint embeds or ranks, and generates nothing.
+func (c Config) inputs() bool { return c.Task.Or(bench.Generate) != bench.Generate }
 
 // stream returns the random numbers of a phase.
 func (c Config) stream() *rng.Stream {
