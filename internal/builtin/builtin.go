@@ -4,8 +4,11 @@ package builtin
 import (
 	"github.com/prony-bench/prony/internal/catalog"
 	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/dialect/lmdeploy"
 	"github.com/prony-bench/prony/internal/dialect/openai"
+	"github.com/prony-bench/prony/internal/dialect/sglang"
 	"github.com/prony-bench/prony/internal/dialect/tei"
+	"github.com/prony-bench/prony/internal/dialect/vllm"
 	"github.com/prony-bench/prony/internal/workload"
 )
 
@@ -20,19 +23,18 @@ func Engines() catalog.Catalog[dialect.Engine] {
 	idsBoth := func(a *dialect.Abilities) { a.IDsIn, a.IDsOut = true, true }
 	ignoreEOS := dialect.Abilities{Usage: true, IgnoreEOS: true}
 	timed := dialect.Abilities{Usage: true, IgnoreEOS: true, ServerTimings: true}
-	fronts := func(chat, completions dialect.Abilities) []dialect.Endpoint {
-		return []dialect.Endpoint{openai.ChatEndpoint(chat), openai.CompletionsEndpoint(completions)}
+	fronts := func(chat, completions dialect.Abilities, more ...dialect.Endpoint) []dialect.Endpoint {
+		return append([]dialect.Endpoint{openai.ChatEndpoint(chat), openai.CompletionsEndpoint(completions)}, more...)
 	}
-	embeddings := openai.EmbeddingsEndpoint(dialect.Abilities{})
-	lists := []dialect.Endpoint{embeddings, openai.RerankEndpoint()}
+	embeddings, rerank := openai.EmbeddingsEndpoint(dialect.Abilities{}), openai.RerankEndpoint()
 	return catalog.New(
-		dialect.NewEngine("openai", append(fronts(usage, usage), lists...)...),
-		dialect.NewEngine("vllm", append(fronts(with(forced, idsOut), with(forced, idsBoth)), lists...)...),
-		dialect.NewEngine("sglang", append(fronts(with(forced, idsOut), with(forced, idsBoth)), lists...)...),
+		dialect.NewEngine("openai", fronts(usage, usage, embeddings, rerank)...),
+		dialect.NewEngine("vllm", fronts(with(forced, idsOut), with(forced, idsBoth), embeddings, rerank, vllm.GenerateEndpoint())...),
+		dialect.NewEngine("sglang", fronts(with(forced, idsOut), with(forced, idsBoth), embeddings, rerank, sglang.GenerateEndpoint())...),
 		dialect.NewEngine("trtllm", fronts(forced, with(forced, idsIn))...),
-		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS)...),
-		dialect.NewEngine("llamacpp", append(fronts(timed, with(timed, idsIn)), lists...)...),
-		dialect.NewEngine("ollama", append(fronts(usage, usage), embeddings)...),
+		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS, lmdeploy.GenerateEndpoint())...),
+		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn), embeddings, rerank)...),
+		dialect.NewEngine("ollama", fronts(usage, usage, embeddings)...),
 		dialect.NewEngine("tei", tei.EmbedEndpoint(), tei.RerankEndpoint(), embeddings),
 		dialect.NewEngine("prony-sim", fronts(with(forced, idsOut), with(forced, idsBoth))...),
 	)

@@ -82,7 +82,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 
 	set.StringArrayVar(&f.urls, "url", nil, "base URL of the server, or unix:/path of its socket; repeat it for several, used round robin (vLLM: --base-url)")
 	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, lmdeploy, llamacpp, ollama, tei")
-	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
+	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, generate (the engine's native one), or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
 	set.StringVar(&f.apiKey, "api-key", "", "bearer token; else PRONY_API_KEY or OPENAI_API_KEY. Never printed or stored")
 	set.StringArrayVar(&f.headers, "header", nil, "header of every request, name:value or name=value; repeatable (vLLM)")

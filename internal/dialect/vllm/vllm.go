@@ -1,0 +1,160 @@
+// Package vllm speaks vLLM's /inference/v1/generate: token ids in, token ids out, and no text.
+package vllm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
+)
+
+// codec speaks the endpoint, and reads it too: an event needs nothing of those before.
+type codec struct{}
+
+// GenerateEndpoint is POST /inference/v1/generate of a server with --enable-scale-out.
+func GenerateEndpoint() dialect.Endpoint {
+	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true}
+	return dialect.Endpoint{Name: "generate", Path: "/inference/v1/generate", Can: can, Codec: codec{}}
+}
+
+// doneMarks are the ends of a stream.
+var doneMarks = []string{"\ndata: [DONE]", "\ndata:[DONE]"}
+
+// Encode implements dialect.Codec.
+func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (wire.Call, error) {
+	if len(r.Tokens) == 0 {
+		return wire.Call{}, fault.New(fault.Usage, fmt.Sprintf("request %d is no token ids, and the generate endpoint of vllm takes nothing else", r.ID),
+			"use --dataset random, which can make prompts of token ids, or --endpoint completions")
+	}
+	if o.Tools != nil || o.ResponseFormat != nil {
+		return wire.Call{}, fault.New(fault.Usage, "the generate endpoint of vllm takes no tools and no response format", "use --endpoint chat")
+	}
+	b := &dialect.Object{}
+	if o.Model != "" {
+		b.Set("model", o.Model)
+	}
+	b.Set("token_ids", r.Tokens)
+	b.Raw("sampling_params", sampling(ep, r, o))
+	b.Set("stream", o.Stream)
+	if !o.Stream {
+		return b.Call(ep.Path, "", nil, r, o)
+	}
+	if o.Usage {
+		b.Raw("stream_options", json.RawMessage(`{"include_usage":true}`))
+	}
+	return b.Call(ep.Path, "text/event-stream", doneMarks, r, o)
+}
+
+func sampling(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) json.RawMessage {
+	s, b := o.Sampling, &dialect.Object{}
+	if r.OSL > 0 {
+		b.Set("max_tokens", r.OSL)
+	}
+	if s.Temperature != nil {
+		b.Set("temperature", *s.Temperature)
+	}
+	if s.TopP != nil {
+		b.Set("top_p", *s.TopP)
+	}
+	if s.TopK != nil {
+		b.Set("top_k", *s.TopK)
+	}
+	if s.Seed != nil {
+		b.Set("seed", *s.Seed)
+	}
+	if len(s.Stop) > 0 {
+		b.Set("stop", s.Stop)
+	}
+	if s.Logprobs != nil {
+		b.Set("logprobs", *s.Logprobs)
+	}
+	if s.IgnoreEOS || o.ForceLength && ep.Can.IgnoreEOS {
+		b.Set("ignore_eos", true)
+	}
+	switch {
+	case s.MinTokens > 0:
+		b.Set("min_tokens", s.MinTokens)
+	case o.ForceLength && ep.Can.MinTokens && r.OSL > 0:
+		b.Set("min_tokens", r.OSL)
+	}
+	return b.Bytes()
+}
+
+// Decoder implements dialect.Codec.
+func (c codec) Decoder(dialect.Endpoint) dialect.Decoder { return c }
+
+// answer is an event, a whole answer or an error.
+type answer struct {
+	dialect.Failure
+	Choices []struct {
+		Index  int     `json:"index"`
+		Finish *string `json:"finish_reason"`
+		IDs    []int   `json:"token_ids"`
+	} `json:"choices"` // nil when absent or null
+	Usage *struct {
+		Prompt     *int `json:"prompt_tokens"`
+		Completion *int `json:"completion_tokens"`
+		Details    *struct {
+			Cached *int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+}
+
+// Event implements dialect.Decoder.
+func (c codec) Event(ev wire.Event, d *dialect.Delta) error {
+	data := bytes.TrimSpace(ev.Data)
+	switch {
+	case len(data) == 0:
+		return nil
+	case string(data) == "[DONE]":
+		d.Done = true
+		return nil
+	}
+	return c.Body(data, d)
+}
+
+// Body implements dialect.Decoder.
+func (codec) Body(b []byte, d *dialect.Delta) error {
+	var a answer
+	if err := json.Unmarshal(b, &a); err != nil {
+		return fmt.Errorf("no valid JSON of /inference/v1/generate (%v): %s", err, wire.Excerpt(b))
+	}
+	if words := a.Words(a.Choices != nil); words != "" {
+		d.Error = words
+		return nil
+	}
+	if a.Choices == nil && a.Usage == nil {
+		if a.Type != "" {
+			return nil // an event of a kind that is not ours
+		}
+		return fmt.Errorf("no field \"choices\" in %s", wire.Excerpt(b))
+	}
+	for i := range a.Choices {
+		c := &a.Choices[i]
+		out := d.Output(c.Index)
+		if out.IDs = len(c.IDs); c.Finish != nil {
+			out.Finish = *c.Finish
+		}
+		if c.IDs == nil && c.Finish == nil {
+			return fmt.Errorf("no field \"token_ids\" in %s", wire.Excerpt(b))
+		}
+	}
+	if u := a.Usage; u != nil {
+		set := func(to *opt.Of[int], from *int) {
+			if from != nil {
+				*to = opt.Some(*from)
+			}
+		}
+		set(&d.Prompt, u.Prompt)
+		set(&d.Completion, u.Completion)
+		if u.Details != nil {
+			set(&d.Cached, u.Details.Cached)
+		}
+	}
+	return nil
+}
