@@ -64,6 +64,8 @@ type Abilities struct {
 	MinTokens     bool // can be told a least number of tokens
 	Usage         bool // counts tokens in the stream when asked
 	ServerTimings bool // tells its own times
+	EventUsage    bool // counts tokens in each event when asked
+	Priority      bool // takes a priority
 	NoFinish      bool // never tells why an answer ended: the end of the body is the end
 }
 
@@ -72,6 +74,9 @@ type Options struct {
 	Model          string
 	Stream         bool
 	Usage          bool // ask for token counts in the stream
+	EventUsage     bool // ask for them in each event
+	TokenIDs       bool // ask for the ids of the generated tokens
+	Priority       *int // of each request; nil = that of the server
 	MaxTokensField string
 	Sampling       bench.Sampling
 	Tools          json.RawMessage // the list of tools, in the form of the OpenAI API; nil = none

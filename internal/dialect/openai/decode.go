@@ -31,6 +31,9 @@ type object struct {
 	Usage   *usage   `json:"usage"`
 	Timings *timings `json:"timings"` // llama.cpp
 
+	NVExt   json.RawMessage `json:"nvext"`
+	Metrics json.RawMessage `json:"metrics"`
+
 	ReasoningTokens *int `json:"reasoning_tokens"` // SGLang, beside usage
 }
 
@@ -169,6 +172,7 @@ func (o *object) fill(d *dialect.Delta, raw []byte) error {
 	if o.Timings != nil {
 		o.Timings.fill(d)
 	}
+	o.toldTimes(d)
 	if o.Choices == nil {
 		if o.Usage != nil || o.Timings != nil || o.Type != "" || o.Object != "" && o.Object != "chat.completion.chunk" && o.Object != "text_completion" && o.Object != "chat.completion" {
 			return nil // counts alone, or an event of a kind that is not ours

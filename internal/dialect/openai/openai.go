@@ -19,10 +19,13 @@ const (
 )
 
 // front speaks chat and completions: their objects differ in a few fields only.
-type front struct{ strict *strictPool }
+type front struct {
+	strict *strictPool
+	always string // fields of every request of this engine, a JSON object
+}
 
 // fronts is the one of all engines: they share what is expensive to make.
-var shared = front{&strictPool{}}
+var shared = front{strict: &strictPool{}}
 
 // ChatEndpoint is POST /v1/chat/completions of an engine that can do so much.
 func ChatEndpoint(can dialect.Abilities) dialect.Endpoint {
@@ -34,6 +37,12 @@ func CompletionsEndpoint(can dialect.Abilities) dialect.Endpoint {
 	return dialect.Endpoint{Name: Completions, Path: "/v1/completions", Can: can, Codec: shared}
 }
 
+// Dynamo makes an endpoint one of NVIDIA Dynamo, which tells its own times when asked.
+func Dynamo(ep dialect.Endpoint) dialect.Endpoint {
+	ep.Codec = front{strict: shared.strict, always: `{"nvext":{"extra_fields":["timing"]}}`}
+	return ep
+}
+
 // Encode implements dialect.Codec.
 func (f front) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (wire.Call, error) {
 	b := &dialect.Object{}
@@ -42,13 +51,25 @@ func (f front) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options)
 		return wire.Call{}, err
 	}
 	b.Set("stream", o.Stream)
-	if o.Stream && o.Usage {
+	switch {
+	case o.Stream && o.Usage && o.EventUsage && ep.Can.EventUsage:
+		b.Raw("stream_options", json.RawMessage(`{"include_usage":true,"continuous_usage_stats":true}`))
+	case o.Stream && o.Usage:
 		b.Raw("stream_options", json.RawMessage(`{"include_usage":true}`))
+	}
+	if o.TokenIDs && ep.Can.IDsOut {
+		b.Set("return_token_ids", true)
+	}
+	if o.Priority != nil && ep.Can.Priority {
+		b.Set("priority", *o.Priority)
 	}
 	if r.OSL > 0 {
 		b.Set(cmp.Or(o.MaxTokensField, "max_tokens"), r.OSL)
 	}
 	sampling(b, ep, r, o)
+	if err := b.Merge(json.RawMessage(f.always)); err != nil {
+		return wire.Call{}, err
+	}
 	if !o.Stream {
 		return b.Call(ep.Path, "", nil, r, o)
 	}

@@ -39,6 +39,12 @@ func (s *scanner) event() bool {
 		case "error":
 			s.once(&seen, 5)
 			s.onlyNull()
+		case "nvext":
+			s.once(&seen, 6)
+			s.onlyNull()
+		case "metrics":
+			s.once(&seen, 7)
+			s.onlyNull()
 		case "type", "message", "detail", "code":
 			s.bad = true
 		default:

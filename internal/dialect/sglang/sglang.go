@@ -17,7 +17,7 @@ type codec struct{}
 
 // GenerateEndpoint is POST /generate.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, ServerTimings: true}
+	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, ServerTimings: true, Priority: true}
 	return dialect.Endpoint{Name: "generate", Path: "/generate", Can: can, Codec: codec{}}
 }
 
@@ -40,6 +40,9 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 	}
 	b.Raw("sampling_params", sampling(ep, r, o))
 	b.Set("stream", o.Stream)
+	if o.Priority != nil {
+		b.Set("priority", *o.Priority)
+	}
 	if o.Sampling.Logprobs != nil {
 		b.Set("return_logprob", true)
 		b.Set("top_logprobs_num", *o.Sampling.Logprobs)

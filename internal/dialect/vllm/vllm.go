@@ -18,7 +18,7 @@ type codec struct{}
 
 // GenerateEndpoint is POST /inference/v1/generate of a server with --enable-scale-out.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true}
+	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, Priority: true}
 	return dialect.Endpoint{Name: "generate", Path: "/inference/v1/generate", Can: can, Codec: codec{}}
 }
 
@@ -41,10 +41,15 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 	b.Set("token_ids", r.Tokens)
 	b.Raw("sampling_params", sampling(ep, r, o))
 	b.Set("stream", o.Stream)
-	if !o.Stream {
-		return b.Call(ep.Path, "", nil, r, o)
+	if o.Priority != nil {
+		b.Set("priority", *o.Priority)
 	}
-	if o.Usage {
+	switch {
+	case !o.Stream:
+		return b.Call(ep.Path, "", nil, r, o)
+	case o.Usage && o.EventUsage:
+		b.Raw("stream_options", json.RawMessage(`{"include_usage":true,"continuous_usage_stats":true}`))
+	case o.Usage:
 		b.Raw("stream_options", json.RawMessage(`{"include_usage":true}`))
 	}
 	return b.Call(ep.Path, "text/event-stream", doneMarks, r, o)

@@ -72,9 +72,9 @@ func TestEncode(t *testing.T) {
 	ep := GenerateEndpoint()
 	temperature, topP, topK, seed, logprobs := 0.5, 0.9, 40, int64(7), 2
 	s := bench.Sampling{Temperature: &temperature, TopP: &topP, TopK: &topK, Seed: &seed, Stop: []string{"x"}, Logprobs: &logprobs}
-	call, err := ep.Codec.Encode(ep, &bench.Request{Tokens: []int{1, 2}, OSL: 128}, &dialect.Options{Model: "demo", Stream: true, Usage: true, ForceLength: true, Sampling: s})
+	call, err := ep.Codec.Encode(ep, &bench.Request{Tokens: []int{1, 2}, OSL: 128}, &dialect.Options{Model: "demo", Stream: true, Usage: true, EventUsage: true, Priority: &topK, ForceLength: true, Sampling: s})
 	want := `{"model":"demo","token_ids":[1,2],"sampling_params":{"max_tokens":128,"temperature":0.5,"top_p":0.9,"top_k":40,"seed":7,"stop":["x"],"logprobs":2,"ignore_eos":true,` +
-		`"min_tokens":128},"stream":true,"stream_options":{"include_usage":true}}`
+		`"min_tokens":128},"stream":true,"priority":40,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`
 	if err != nil || string(call.Body) != want {
 		t.Errorf("%v\n%s\n%s", err, call.Body, want)
 	}
