@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,21 +15,20 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/wire"
 )
 
 // File is a file of testdata/cases, of kind http.
 type File struct {
-	Name, Kind, Endpoint, End string
-	Request                   struct {
+	Name, Kind, Endpoint string
+	Request              struct {
 		Stream                bool
 		MaxTokens             int `json:"max_tokens"`
 		RequestedPromptTokens int `json:"requested_prompt_tokens"`
 	}
-	Status  int
-	Headers map[string]string
-	Events  []Event
-	Then    []Answer
-	Expect  map[string]any
+	Answer
+	Then   []Answer
+	Expect map[string]any
 }
 
 // Answer is an answer to a later request.
@@ -48,6 +48,65 @@ type Event struct {
 // Read reads the case files of a directory that are of kind http and speak the OpenAI API.
 func Read(t testing.TB, dir string) (out []File) {
 	t.Helper()
+	for _, c := range readAll(t, dir) {
+		if strings.HasPrefix(c.Endpoint, "/v1/c") {
+			out = append(out, c)
+		}
+	}
+	if len(out) < 25 {
+		t.Fatalf("only %d cases in %s", len(out), dir)
+	}
+	return out
+}
+
+// One reads the case file of kind http with a name.
+func One(t testing.TB, dir, name string) File {
+	t.Helper()
+	for _, c := range readAll(t, dir) {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no case %s in %s", name, dir)
+	return File{}
+}
+
+// Transcript is what a client that reads each event at its time hands over. t = 0 is 1 s after the epoch.
+func (a *Answer) Transcript() *wire.Transcript {
+	const zero = time.Second
+	tr := &wire.Transcript{Framed: true, Sent: opt.Some(zero), HeadAt: opt.Some(zero), Stamp: wire.StampSocket}
+	put := func(b []byte, at time.Duration) {
+		tr.Raw = append(tr.Raw, b...)
+		tr.Bytes = len(tr.Raw)
+		tr.Marks = append(tr.Marks, wire.Mark{End: len(tr.Raw), At: at})
+	}
+	head := fmt.Sprintf("HTTP/1.1 %d %s\r\nTransfer-Encoding: chunked\r\n", a.Status, http.StatusText(a.Status))
+	for k, v := range a.Headers {
+		head += k + ": " + v + "\r\n"
+	}
+	put([]byte(head+"\r\n"), zero)
+	at := zero
+	for i, e := range a.Events {
+		at += time.Duration(e.After * 1e6)
+		b := fmt.Appendf(nil, "%x\r\n%s\r\n", len(e.Data), e.Data)
+		if i == len(a.Events)-1 && a.End == "clean" {
+			b = append(b, "0\r\n\r\n"...)
+		}
+		put(b, at)
+	}
+	tr.Ended = opt.Some(at)
+	switch a.End {
+	case "cut":
+		tr.Fail, tr.Cause = wire.FailReset, wire.ErrCut.Error()
+	case "hang":
+		tr.Fail, tr.Cause = wire.FailTimeout, "no complete response within 1s"
+		tr.Ended = opt.Some(at + time.Second)
+	}
+	return tr
+}
+
+func readAll(t testing.TB, dir string) (out []File) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "c*.json"))
 	if err != nil || len(files) < 40 {
 		t.Fatal("case files are missing in", dir, err)
@@ -61,12 +120,9 @@ func Read(t testing.TB, dir string) (out []File) {
 		if err := json.Unmarshal(b, &c); err != nil {
 			t.Fatal(name, err)
 		}
-		if c.Kind == "http" && strings.HasPrefix(c.Endpoint, "/v1/c") {
+		if c.Kind == "http" {
 			out = append(out, c)
 		}
-	}
-	if len(out) < 25 {
-		t.Fatalf("only %d cases in %s", len(out), dir)
 	}
 	return out
 }
@@ -115,7 +171,7 @@ func Compare(t testing.TB, name string, expect map[string]any, r bench.Record) {
 	if osl == nil {
 		osl = 0.0
 	}
-	source := map[bench.Source]string{bench.FromUsage: "server_usage", bench.FromCount: "server_native"}[r.OSLSource]
+	source := map[bench.Source]string{bench.FromUsage: "server_usage", bench.FromCount: "server_native", bench.FromIDs: "server_native"}[r.OSLSource]
 	e2e := millis(r.Last, zero)
 	got := map[string]any{
 		"outcome": outcome, "error_class": classes[r.Outcome], "http_status": float64(r.Status), "retry_after_s": r.RetryAfter,
@@ -124,6 +180,7 @@ func Compare(t testing.TB, name string, expect map[string]any, r bench.Record) {
 		"text": r.Text, "reasoning_text": r.Thinking, "reasoning_tokens": optional(r.Reasoning), "cached_prompt_tokens": optional(r.Cached),
 		"finish_reason": string(r.Finish), "partial_output_events": float64(r.OutEvents), "counts_as_success": ok,
 		"server_prefill_ms": r.Server["server_prefill_ms"], "server_decode_ms": r.Server["server_decode_ms"],
+		"server_load_ms":          r.Server["server_load_ms"],
 		"requested_output_tokens": float64(r.OSLAsked), "requested_prompt_tokens": float64(r.ISLAsked),
 	}
 	for key, want := range expect {
@@ -158,7 +215,7 @@ func Compare(t testing.TB, name string, expect map[string]any, r bench.Record) {
 			}
 			continue
 		case "mode", "alt", "excluded_from", "accept", "accept_instead", "if_fallback", "request_header_check", "requests_seen_by_server", "cached_share",
-			"prompt_tokens_deviation", "request_tok_s", "server_decode_tok_s":
+			"prompt_tokens_deviation", "request_tok_s", "server_decode_tok_s", "server_prefill_tok_s":
 			continue // looked at elsewhere, or follows from the others
 		}
 		have, known := got[key]

@@ -44,6 +44,7 @@ type Endpoint struct {
 	Name  string // the word for --endpoint
 	Path  string // {model} in it stands for the model's name
 	Task  bench.Task
+	Chat  bool // takes messages; a text becomes one
 	Can   Abilities
 	Codec Codec
 }
@@ -143,6 +144,13 @@ type Delta struct {
 type ServerTime struct {
 	Key   string
 	Value float64
+}
+
+// Time adds one of the server's own times, unless it is not told.
+func (d *Delta) Time(key string, v *float64) {
+	if v != nil {
+		d.Server = append(d.Server, ServerTime{key, *v})
+	}
 }
 
 // reset empties a delta, keeping its memory. It is written field by field because the compiler makes that twice as fast.

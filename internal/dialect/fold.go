@@ -616,7 +616,7 @@ func (f *Fold) moments(tr *wire.Transcript) {
 		}
 		r.EventChoice = f.of
 	}
-	if len(f.told) == n && (f.grew > 1 || f.ids > 0) {
+	if len(f.told) == n && (f.grew > 1 || f.ids > 0 || f.native && n == 1) {
 		r.EventTokens = f.told
 	}
 	r.Events = f.times

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
@@ -22,7 +23,7 @@ func (b *Object) Raw(key string, v json.RawMessage) {
 	if b.values == nil {
 		b.values = map[string]json.RawMessage{}
 	}
-	if _, ok := b.values[key]; !ok {
+	if !slices.Contains(b.keys, key) {
 		b.keys = append(b.keys, key)
 	}
 	b.values[key] = v
@@ -37,7 +38,8 @@ func (b *Object) Set(key string, v any) {
 	b.Raw(key, j)
 }
 
-// Merge adds the fields of an object in its order. A field that is there already is replaced, and null removes it.
+// Merge adds the fields of an object in its order. A field that is there already is replaced, but an object is merged into an object;
+// null removes a field.
 func (b *Object) Merge(object json.RawMessage) error {
 	if len(object) == 0 {
 		return nil
@@ -50,6 +52,15 @@ func (b *Object) Merge(object json.RawMessage) error {
 		if string(f.value) == "null" {
 			delete(b.values, f.key)
 			continue
+		}
+		if old := b.values[f.key]; len(old) > 0 && old[0] == '{' && f.value[0] == '{' {
+			both := &Object{}
+			for _, part := range []json.RawMessage{old, f.value} {
+				if err := both.Merge(part); err != nil {
+					return err
+				}
+			}
+			f.value = both.Bytes()
 		}
 		b.Raw(f.key, f.value)
 	}

@@ -31,10 +31,14 @@ const layers = `
 // within lists the arrows inside a layer: a < b reads "b may import a".
 const within = `
 	opt < wire
+	dialect < dialect/llamacpp
 	dialect < dialect/lmdeploy
+	dialect < dialect/ollama
 	dialect < dialect/openai
 	dialect < dialect/sglang
 	dialect < dialect/tei
+	dialect < dialect/tgi
+	dialect < dialect/triton
 	dialect < dialect/vllm
 	builtin < cli
 	memnet < client    # its errors are told from those of sockets

@@ -168,7 +168,11 @@ func (p *Protocol) request(t *testing.T) {
 		if err := json.Unmarshal(call.Body, &fields); err != nil || !bytes.Equal(call.Body, again.Body) {
 			t.Errorf("body %s, then %s: %v", call.Body, again.Body, err)
 		}
-		if call.Method != "POST" || call.Path != strings.ReplaceAll(p.Endpoint.Path, "{model}", "demo") {
+		path := p.Endpoint.At(o.Model)
+		if !stream {
+			path = strings.TrimSuffix(path, "_stream") // where the path says what is asked
+		}
+		if call.Method != "POST" || call.Path != path {
 			t.Errorf("%s %s", call.Method, call.Path)
 		}
 		kinds := 0

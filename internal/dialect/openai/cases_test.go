@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -13,43 +12,8 @@ import (
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/casetest"
 	"github.com/prony-bench/prony/internal/dialect"
-	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/wire"
 )
-
-// transcript builds what a client that reads each event at its time hands over. t = 0 is 1 s after the epoch.
-func transcript(status int, headers map[string]string, events []casetest.Event, end string, more ...int) (*wire.Transcript, []wire.Part) {
-	const zero = time.Second
-	tr := &wire.Transcript{Framed: true, Sent: opt.Some(zero), HeadAt: opt.Some(zero), Stamp: wire.StampSocket}
-	put := func(b []byte, at time.Duration) {
-		tr.Raw = append(tr.Raw, b...)
-		tr.Bytes = len(tr.Raw)
-		tr.Marks = append(tr.Marks, wire.Mark{End: len(tr.Raw), At: at})
-	}
-	head := fmt.Sprintf("HTTP/1.1 %d %s\r\nTransfer-Encoding: chunked\r\n", status, http.StatusText(status))
-	for k, v := range headers {
-		head += k + ": " + v + "\r\n"
-	}
-	put([]byte(head+"\r\n"), zero)
-	at := zero
-	for i, e := range events {
-		at += time.Duration(e.After * 1e6)
-		b := []byte(fmt.Sprintf("%x\r\n%s\r\n", len(e.Data), e.Data))
-		if i == len(events)-1 && end == "clean" {
-			b = append(b, "0\r\n\r\n"...)
-		}
-		put(b, at)
-	}
-	tr.Ended = opt.Some(at)
-	switch end {
-	case "cut":
-		tr.Fail, tr.Cause = wire.FailReset, wire.ErrCut.Error()
-	case "hang":
-		tr.Fail, tr.Cause = wire.FailTimeout, "no complete response within 1s"
-		tr.Ended = opt.Some(at + time.Second)
-	}
-	return tr, nil
-}
 
 // inParts cuts a transcript at marks into parts and a rest.
 func inParts(tr *wire.Transcript, cuts []int) (parts []wire.Part, rest *wire.Transcript) {
@@ -104,11 +68,11 @@ func fold(path string, stream bool, osl, isl int, parts []wire.Part, tr *wire.Tr
 func TestCases(t *testing.T) {
 	all := casetest.Read(t, "../../../testdata/cases")
 	for _, c := range all {
-		tr, _ := transcript(c.Status, c.Headers, c.Events, c.End)
+		tr := c.Transcript()
 		r := fold(c.Endpoint, c.Request.Stream, c.Request.MaxTokens, c.Request.RequestedPromptTokens, nil, tr)
 		casetest.Compare(t, c.Name, c.Expect, r)
 		for i, then := range c.Then {
-			tr, _ := transcript(then.Status, then.Headers, then.Events, then.End)
+			tr := then.Transcript()
 			r := fold(c.Endpoint, c.Request.Stream, 0, 0, nil, tr)
 			casetest.Compare(t, fmt.Sprint(c.Name, " then ", i), c.Expect["if_fallback"].(map[string]any), r)
 		}
@@ -120,7 +84,7 @@ func TestCasesInParts(t *testing.T) {
 	all := casetest.Read(t, "../../../testdata/cases")
 	rapid.Check(t, func(t *rapid.T) {
 		c := all[rapid.IntRange(0, len(all)-1).Draw(t, "case")]
-		tr, _ := transcript(c.Status, c.Headers, c.Events, c.End)
+		tr := c.Transcript()
 		whole := fold(c.Endpoint, c.Request.Stream, c.Request.MaxTokens, 0, nil, tr)
 		cuts := rapid.SliceOfN(rapid.IntRange(1, 30), 0, 6).Draw(t, "cuts")
 		slices.Sort(cuts)
@@ -139,7 +103,7 @@ func TestCasesAnySplit(t *testing.T) {
 	all := casetest.Read(t, "../../../testdata/cases")
 	rapid.Check(t, func(t *rapid.T) {
 		c := all[rapid.IntRange(0, len(all)-1).Draw(t, "case")]
-		tr, _ := transcript(c.Status, c.Headers, c.Events, c.End)
+		tr := c.Transcript()
 		whole := fold(c.Endpoint, c.Request.Stream, c.Request.MaxTokens, 0, nil, tr)
 		other := *tr
 		other.Marks = nil
