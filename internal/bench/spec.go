@@ -40,7 +40,10 @@ type Target struct {
 	HasKey   bool     `json:"has_api_key"`
 
 	Stream         bool            `json:"stream"`
-	Usage          bool            `json:"usage"` // ask for token counts in the stream
+	Usage          bool            `json:"usage"`                      // ask for token counts in the stream
+	EventUsage     bool            `json:"continuous_usage,omitempty"` // ask for token counts in each event
+	TokenIDs       bool            `json:"token_ids,omitempty"`        // ask for the ids of the generated tokens
+	Priority       *int            `json:"priority,omitempty"`         // priority of each request, as the server's scheduler takes it
 	MaxTokensField string          `json:"max_tokens_field,omitempty"`
 	ExtraBody      json.RawMessage `json:"extra_body,omitempty"` // merged into every request body
 }

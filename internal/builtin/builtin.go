@@ -18,25 +18,28 @@ func Engines() catalog.Catalog[dialect.Engine] {
 	usage := dialect.Abilities{Usage: true}
 	forced := dialect.Abilities{Usage: true, IgnoreEOS: true, MinTokens: true}
 	with := func(a dialect.Abilities, more func(*dialect.Abilities)) dialect.Abilities { more(&a); return a }
+	exact := with(forced, func(a *dialect.Abilities) { a.IDsOut, a.EventUsage = true, true })
+	scheduled := with(exact, func(a *dialect.Abilities) { a.Priority = true })
 	idsIn := func(a *dialect.Abilities) { a.IDsIn = true }
-	idsOut := func(a *dialect.Abilities) { a.IDsOut = true }
-	idsBoth := func(a *dialect.Abilities) { a.IDsIn, a.IDsOut = true, true }
 	ignoreEOS := dialect.Abilities{Usage: true, IgnoreEOS: true}
 	timed := dialect.Abilities{Usage: true, IgnoreEOS: true, ServerTimings: true}
+	timedForced := with(forced, func(a *dialect.Abilities) { a.ServerTimings = true })
 	fronts := func(chat, completions dialect.Abilities, more ...dialect.Endpoint) []dialect.Endpoint {
 		return append([]dialect.Endpoint{openai.ChatEndpoint(chat), openai.CompletionsEndpoint(completions)}, more...)
 	}
 	embeddings, rerank := openai.EmbeddingsEndpoint(dialect.Abilities{}), openai.RerankEndpoint()
 	return catalog.New(
 		dialect.NewEngine("openai", fronts(usage, usage, embeddings, rerank)...),
-		dialect.NewEngine("vllm", fronts(with(forced, idsOut), with(forced, idsBoth), embeddings, rerank, vllm.GenerateEndpoint())...),
-		dialect.NewEngine("sglang", fronts(with(forced, idsOut), with(forced, idsBoth), embeddings, rerank, sglang.GenerateEndpoint())...),
+		dialect.NewEngine("vllm", fronts(scheduled, with(scheduled, idsIn), embeddings, rerank, vllm.GenerateEndpoint())...),
+		dialect.NewEngine("sglang", fronts(scheduled, with(scheduled, idsIn), embeddings, rerank, sglang.GenerateEndpoint())...),
 		dialect.NewEngine("trtllm", fronts(forced, with(forced, idsIn))...),
+		dialect.NewEngine("nim", fronts(scheduled, with(scheduled, idsIn), embeddings)...),
+		dialect.NewEngine("dynamo", openai.Dynamo(openai.ChatEndpoint(timedForced)), openai.Dynamo(openai.CompletionsEndpoint(timedForced)), embeddings),
 		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS, lmdeploy.GenerateEndpoint())...),
 		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn), embeddings, rerank)...),
 		dialect.NewEngine("ollama", fronts(usage, usage, embeddings)...),
 		dialect.NewEngine("tei", tei.EmbedEndpoint(), tei.RerankEndpoint(), embeddings),
-		dialect.NewEngine("prony-sim", fronts(with(forced, idsOut), with(forced, idsBoth))...),
+		dialect.NewEngine("prony-sim", fronts(exact, with(exact, idsIn))...),
 	)
 }
 

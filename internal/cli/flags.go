@@ -45,6 +45,8 @@ type runFlags struct {
 	samplingSeed                   int64
 	stop                           []string
 	ignoreEOS, noUsage, noStream   bool
+	eventUsage, tokenIDs           bool
+	priority                       int
 	maxTokensField                 string
 	goodput                        []string
 	seed                           uint64
@@ -81,7 +83,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	f.timeout, f.connectTimeout, f.grace = duration(defaultTimeout), duration(defaultConnect), duration(defaultGrace)
 
 	set.StringArrayVar(&f.urls, "url", nil, "base URL of the server, or unix:/path of its socket; repeat it for several, used round robin (vLLM: --base-url)")
-	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, lmdeploy, llamacpp, ollama, tei")
+	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, nim, dynamo, lmdeploy, llamacpp, ollama, tei")
 	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, generate (the engine's native one), or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
 	set.StringVar(&f.apiKey, "api-key", "", "bearer token; else PRONY_API_KEY or OPENAI_API_KEY. Never printed or stored")
@@ -115,6 +117,9 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.maxTokensField, "max-tokens-field", "", "field of the output limit: max_tokens (default) or max_completion_tokens")
 	set.BoolVar(&f.noUsage, "no-usage", false, "leave stream_options out; token counts are then estimates")
 	set.BoolVar(&f.noStream, "no-stream", false, "ask for whole answers: no TTFT, ITL or TPOT (vLLM)")
+	set.BoolVar(&f.eventUsage, "continuous-usage", false, "ask for the token counts in each event, so that ITL can be told for each token; vllm, nim, sglang")
+	set.BoolVar(&f.tokenIDs, "token-ids", false, "ask for the ids of the output tokens, which are then counted exactly, in each event too; vllm, nim, sglang")
+	set.IntVar(&f.priority, "priority", 0, "priority of each request, as the server's scheduler takes it; vllm, nim, sglang")
 	set.IntVar(&f.logprobs, "logprobs", 0, "ask for the log probabilities of so many tokens (vLLM)")
 
 	set.StringArrayVar(&f.goodput, "goodput", nil, `limits in ms that a good request meets: "ttft:200 tpot:50 itl:100 e2el:5000"; repeatable (vLLM)`)
@@ -191,6 +196,8 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 		{"num-requests", "duration", "a run ends after a number of requests or after a time"},
 		{"warmup-requests", "warmup-duration", "the warm-up ends after a number of requests or after a time"},
 		{"no-usage", "no-stream", "without streaming the usage is part of every answer"},
+		{"continuous-usage", "no-usage", "the counts in each event are part of the usage"},
+		{"continuous-usage", "no-stream", "without streaming there are no events"},
 		{"prompt", "dataset-path", "give one prompt, or a file of them"},
 	} {
 		if err := f.exclude(x[0], x[1], x[2]); err != nil {
@@ -347,6 +354,10 @@ func (f *runFlags) target() (bench.Target, error) {
 			return t, fault.New(fault.Usage, "--extra-body "+err.Error(), `such as --extra-body '{"cache_salt":"a"}'`)
 		}
 		t.ExtraBody = json.RawMessage(f.extraBody)
+	}
+	t.EventUsage, t.TokenIDs = f.eventUsage, f.tokenIDs
+	if f.given("priority") {
+		t.Priority = &f.priority
 	}
 	fields, err := parseHeaders(f.headers)
 	if err != nil {

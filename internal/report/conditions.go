@@ -52,6 +52,11 @@ func (b *builder) conditions(m *Model) {
 	f.add("asked for", map[bench.Task]string{bench.Embed: "embeddings", bench.Rerank: "a ranking"}[t.Task])
 	f.addIf(b.generates(), "streaming", yesNo(t.Stream))
 	f.addIf(t.Stream, "token counts asked for", yesNo(t.Usage))
+	f.addIf(t.EventUsage, "counts in each event", "asked for")
+	f.addIf(t.TokenIDs, "ids of the output tokens", "asked for")
+	if t.Priority != nil {
+		f.add("priority", strconv.Itoa(*t.Priority))
+	}
 	f.add("field of the output limit", t.MaxTokensField)
 	f.add("extra body", string(t.ExtraBody))
 	f.add("extra headers (values not kept)", strings.Join(t.Headers, ", "))

@@ -291,14 +291,12 @@ func (p *Plan) choose(offline bool) error {
 		return fault.New(fault.Usage, "--batch is how many texts are embedded or ranked in one request", "use --endpoint embeddings or --endpoint rerank, or leave it out")
 	}
 	s.Workload.ForceLength = s.Workload.Dataset == "random" && p.Endpoint.Can.IgnoreEOS
-	if s.Sampling.IgnoreEOS && !p.Endpoint.Can.IgnoreEOS && name != "openai" {
-		return fault.New(fault.Usage, fmt.Sprintf("%s cannot be told to ignore its end token", name), "leave --ignore-eos out")
-	}
-	if s.Sampling.MinTokens > 0 && !p.Endpoint.Can.MinTokens && name != "openai" {
-		return fault.New(fault.Usage, fmt.Sprintf("%s takes no least number of tokens", name), "leave --min-tokens out")
+	if err := p.refuseExtras(); err != nil {
+		return err
 	}
 	p.Options = dialect.Options{Model: t.Model, Stream: t.Stream, Usage: t.Usage, MaxTokensField: t.MaxTokensField, Sampling: s.Sampling,
-		ForceLength: s.Workload.ForceLength, Extra: t.ExtraBody, Header: p.deps.Header, KeepText: s.Keep.Text}
+		EventUsage: t.EventUsage, TokenIDs: t.TokenIDs, Priority: t.Priority, ForceLength: s.Workload.ForceLength, Extra: t.ExtraBody,
+		Header: p.deps.Header, KeepText: s.Keep.Text}
 	return nil
 }
 
