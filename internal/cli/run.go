@@ -163,6 +163,7 @@ func (a *app) carryOut(ctx context.Context, j *runJob) error {
 	if !j.quiet && !j.json {
 		a.sayPlan(plan)
 	}
+	tuneMemory(plan.Spec)
 	view := a.newProgressView(plan, j.quiet)
 	res, err := run.Execute(ctx, plan, path, run.Control{Interrupt: signals.interrupt, Kill: signals.kill, Progress: view.show})
 	view.done()
@@ -223,6 +224,18 @@ func freePath(path string) string {
 func tuneRuntime() {
 	runtime.GOMAXPROCS(runtime.NumCPU() + 1)
 	debug.SetGCPercent(50)
+}
+
+// manyStreams is from how many requests in flight on their own state is most of the heap: then less garbage may lie beside it.
+const manyStreams = 4000
+
+// tuneMemory keeps the memory of a run with many streams low.
+func tuneMemory(s bench.Spec) {
+	for _, ph := range s.Phases {
+		if ph.Load.InFlightLimit() >= manyStreams {
+			debug.SetGCPercent(15)
+		}
+	}
 }
 
 // signals are the wishes of a person to end the run.

@@ -22,10 +22,14 @@ type block struct {
 	by      int64         // wall clock after the last read
 	at      time.Duration // when it was handed on
 	wire    []wire.Mark   // marks of the packets
-	piped   bool          // it came out of a pipe, and offs tells where in the connection what each mark dates was complete
-	offs    []int64
-	as      wire.Part // how it is handed on, then
-	free    func()    // gives it back to its pool
+	piped   *pipedPart    // not nil when it came out of a pipe
+	free    func()        // gives it back to its pool, unless it came out of a pipe
+}
+
+// pipedPart is what a piece of an answer out of a pipe has besides.
+type pipedPart struct {
+	offs []int64   // where in the connection what each mark dates was complete
+	as   wire.Part // how it is handed on
 }
 
 // dating is what is known of a job's place in its connection, so that its moments can be those of its packets.
@@ -46,10 +50,12 @@ type dating struct {
 	headAt opt.Of[time.Duration]
 }
 
-// blockSize is how much of an answer is held before it is handed on: some 8 events. With 10,000 streams under way that is 28 MB.
+// blockSize is how much of an answer is held before it is handed on: some 8 events. Where more streams are under way than there are
+// large blocks, the others get by with half of it, so that 10,000 streams take 20 MB.
 const (
-	blockSize  = 2 << 10
-	blockMarks = 16 // an event a read fills a block with fewer
+	blockSize   = 2 << 10
+	blockMarks  = 16 // an event a read fills a block with fewer
+	largeBlocks = 1024
 )
 
 // mostBlocks is how many blocks of an engine thread may lie with the deliverer and the sink: 16 MiB. Beyond, the thread does not read,
@@ -59,6 +65,7 @@ const mostBlocks = 16 << 20 / blockSize
 // blockPool keeps the blocks of one engine thread. get is the thread's alone; blocks come back from any goroutine.
 type blockPool struct {
 	spare *block
+	made  int
 	back  blockStack
 	out   atomic.Int64 // handed on and not given back
 }
@@ -72,7 +79,11 @@ func (p *blockPool) get() *block {
 		p.spare, b.next = b.next, nil
 		return b
 	}
-	b = &block{raw: make([]byte, 0, blockSize), marks: make([]wire.Mark, 0, blockMarks)}
+	size, marks := blockSize, blockMarks
+	if p.made++; p.made > largeBlocks {
+		size, marks = size/2, marks/2
+	}
+	b = &block{raw: make([]byte, 0, size), marks: make([]wire.Mark, 0, marks)}
 	b.free = func() {
 		b.x, b.track, b.raw, b.marks, b.wire, b.end = nil, nil, b.raw[:0], b.marks[:0], b.wire[:0], false
 		p.out.Add(-1)

@@ -216,7 +216,15 @@ func (t Target) Join(p string) string { return t.URL.Scheme + "://" + t.URL.Host
 
 // Root returns the whole URL of a path that servers have beside /v1 and not below it, such as /metrics.
 func (t Target) Root(p string) string {
-	return t.URL.Scheme + "://" + t.URL.Host + strings.TrimSuffix(t.URL.EscapedPath(), "/v1") + p
+	return t.Beside().Join(p)
+}
+
+// Beside returns the target of those paths that servers have beside /v1 and not below it: its base path does not end in /v1.
+func (t Target) Beside() Target {
+	u := *t.URL
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/v1"), strings.TrimSuffix(u.RawPath, "/v1")
+	t.URL = &u
+	return t
 }
 
 // Resolve finds an address of the target that accepts connections, trying every address of its name, IPv6 and IPv4, and sets

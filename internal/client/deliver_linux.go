@@ -144,6 +144,7 @@ func (d *deliverer) deliver(b *block) {
 	x := b.x
 	if x == nil {
 		d.ring.forget(b.track)
+		b.free()
 		return
 	}
 	marks := b.marks
@@ -154,8 +155,8 @@ func (d *deliverer) deliver(b *block) {
 	}
 	if !b.end {
 		part := wire.Part{Framed: true}
-		if b.piped {
-			part = b.as
+		if b.piped != nil {
+			part = b.piped.as
 		}
 		part.Raw, part.Marks, part.Release = b.raw, marks, b.free
 		d.sink.Part(x.job, part)
@@ -178,7 +179,7 @@ func (r *ring) redate(b *block) []wire.Mark {
 	c := r.find(x.track)
 	var marks []wire.Mark
 	all := false
-	if b.piped {
+	if b.piped != nil {
 		marks, all = r.datePiped(c, b)
 	} else {
 		marks, all = r.date(c, x.base, x.dated, b.marks, b.by, b.wire[:0])

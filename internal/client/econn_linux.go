@@ -47,7 +47,6 @@ type econn struct {
 	behind   int // room in the buffer behind what is being fed
 
 	track track
-	bye   block // tells the deliverer that the connection is closed
 }
 
 // A silent path is noticed by TCP itself within minutes; the request timeout is what bounds a request.
@@ -229,8 +228,10 @@ func (l *loop) drop(c *econn) {
 	}
 	c.connecting, c.ahead = false, false
 	if c.track.target >= 0 && l.ringed {
-		c.bye.track = &c.track
-		l.hand(&c.bye)
+		bye := l.blocks.get()
+		bye.track = &c.track
+		l.blocks.out.Add(1)
+		l.hand(bye)
 	}
 	l.conns[c.number] = nil
 	l.vacant = append(l.vacant, c.number)

@@ -86,8 +86,8 @@ func (p *pipes) hand(ex *exchange, end bool) bool {
 		}
 	}
 	_, wall := p.deliverer.clock.pair()
-	p.deliverer.take(&block{x: d, raw: tr.Raw, marks: tr.Marks, offs: x.offs, piped: true, end: end, headEnd: int(x.head), by: wall, at: ex.p.clock.now(),
-		as: wire.Part{Framed: tr.Framed, Status: tr.Status, Header: tr.Header}})
+	p.deliverer.take(&block{x: d, raw: tr.Raw, marks: tr.Marks, end: end, headEnd: int(x.head), by: wall, at: ex.p.clock.now(),
+		piped: &pipedPart{x.offs, wire.Part{Framed: tr.Framed, Status: tr.Status, Header: tr.Header}}})
 	x.offs = nil
 	return true
 }

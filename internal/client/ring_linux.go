@@ -166,16 +166,16 @@ func (r *ring) datePiped(c *tap.Conn, b *block) (out []wire.Mark, all bool) {
 	if c == nil || len(b.marks) == 0 {
 		return b.marks, false
 	}
-	last := b.offs[len(b.offs)-1]
+	last := b.piped.offs[len(b.piped.offs)-1]
 	c.In.Assume(last, b.by)
 	all = true
 	newest := time.Duration(0)
 	for i := range b.marks {
 		m := &b.marks[i]
-		at, ok := c.In.At(b.offs[i])
+		at, ok := c.In.At(b.piped.offs[i])
 		if ok {
 			var moment time.Duration
-			if moment, ok = r.at(tap.Mark{End: b.offs[i], At: at}); ok {
+			if moment, ok = r.at(tap.Mark{End: b.piped.offs[i], At: at}); ok {
 				m.At = moment
 			}
 		}

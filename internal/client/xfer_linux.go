@@ -21,7 +21,6 @@ type xfer struct {
 	c     *econn // its connection
 	block *block // the newest bytes, not yet handed on
 	bytes int    // bytes of the response so far
-	last  block  // for the end of a job without bytes
 
 	place         queuedXfer
 	deadline      time.Duration
@@ -89,10 +88,14 @@ func (c *econn) body(p []byte) {
 	x.tr.Ended, x.bodyEnd = opt.Some(c.readAt), x.bytes-(cap(p)-c.behind)+len(p)
 }
 
-// keep appends bytes to the job's block, with their mark, and hands full blocks on.
+// keep appends bytes to the job's block, with their mark, and hands full blocks on. What one read brought stays together where a block
+// can hold it: an event that is not cut is decoded without a copy.
 func (l *loop) keep(x *xfer, b []byte, at time.Duration) {
 	done := x.bytes - len(b)
 	for len(b) > 0 {
+		if x.block != nil && len(b) > cap(x.block.raw)-len(x.block.raw) && len(b) <= cap(x.block.raw) {
+			l.handOn(x, false)
+		}
 		if x.block == nil {
 			x.block = l.blocks.get()
 			x.block.x = &x.dating
@@ -112,12 +115,11 @@ func (l *loop) keep(x *xfer, b []byte, at time.Duration) {
 func (l *loop) handOn(x *xfer, end bool) {
 	b := x.block
 	x.block = nil
-	if b == nil {
-		b = &x.last
+	if b == nil { // the end of a job without bytes
+		b = l.blocks.get()
 		b.x = &x.dating
-	} else {
-		l.blocks.out.Add(1)
 	}
+	l.blocks.out.Add(1)
 	b.end, b.headEnd, b.by, b.at = end, x.headEnd, l.wall, l.now
 	l.hand(b)
 }

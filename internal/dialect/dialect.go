@@ -57,6 +57,12 @@ type Codec interface {
 	Decoder(ep Endpoint) Decoder
 }
 
+// Stateless is a Codec whose decoders hold nothing of a response: one of them may read all those of a goroutine.
+type Stateless interface {
+	Codec
+	Stateless()
+}
+
 // Abilities say what an endpoint offers beyond text in and text out.
 type Abilities struct {
 	IDsIn         bool // takes a prompt as exact token ids

@@ -25,6 +25,7 @@ type Fold struct {
 	req *bench.Request
 	o   *Options
 
+	*scratch
 	dec    Decoder
 	quick  Quick // dec, while its quick way is to be used
 	tally  Tally
@@ -36,10 +37,11 @@ type Fold struct {
 	whole  []byte // the body, when it is no stream
 	read   int    // number of the last read
 	at     time.Duration
-	delta  Delta
-	strict Delta // the strict reading, while both are compared
 
-	rec      bench.Record
+	rec      *bench.Record         // made at the end
+	answered opt.Of[time.Duration] // the first output event that is not reasoning
+	cached   opt.Of[int]
+	thinking opt.Of[int]     // tokens of reasoning
 	times    []time.Duration // of the output events
 	told     []int           // tokens of each, while all that came so far told them
 	of       []int           // choice of each, once there are several
@@ -121,15 +123,42 @@ const (
 	maxEvents    = 4 << 20 // output events of one response: 32 MiB of times
 )
 
+// Folder makes folds that share the memory which none of them needs between two calls. It and its folds are one goroutine's.
+type Folder struct {
+	scratch
+	codec  Codec
+	shared Decoder
+}
+
+// scratch is what a fold needs while it reads an event.
+type scratch struct {
+	delta  Delta
+	strict Delta // the strict reading, while both are compared
+}
+
 // NewFold returns a fold for the response to one request.
 func NewFold(ep Endpoint, req *bench.Request, o *Options) *Fold {
-	return &Fold{ep: ep, req: req, o: o}
+	return new(Folder).NewFold(ep, req, o)
+}
+
+// NewFold returns a fold for the response to one request.
+func (w *Folder) NewFold(ep Endpoint, req *bench.Request, o *Options) *Fold {
+	f := &Fold{scratch: &w.scratch, ep: ep, req: req, o: o}
+	if _, ok := ep.Codec.(Stateless); ok {
+		if w.shared == nil || w.codec != ep.Codec {
+			w.codec, w.shared = ep.Codec, ep.Codec.Decoder(ep)
+		}
+		f.dec = w.shared
+	}
+	return f
 }
 
 // begin makes what the first bytes of a response need: a request that waits to be sent holds little.
 func (f *Fold) begin(p wire.Part) {
 	f.body = wire.NewBody(p.Framed, p.Status, p.Header)
-	f.dec = f.ep.Codec.Decoder(f.ep)
+	if f.dec == nil {
+		f.dec = f.ep.Codec.Decoder(f.ep)
+	}
 	f.quick, _ = f.dec.(Quick)
 	f.take = f.piece
 	f.emit = func(ev wire.Event) { f.event(&ev) }
@@ -156,13 +185,15 @@ func (f *Fold) End(tr *wire.Transcript) bench.Record {
 		f.framer.Close(f.emit)
 		f.fault = nil
 	}
+	f.rec = &bench.Record{}
 	f.basics(tr)
 	f.outcome(tr)
+	f.rec.FirstAnswer, f.rec.Cached, f.rec.Reasoning = f.answered, f.cached, f.thinking
 	f.moments(tr)
 	f.tokens()
 	f.flags(tr)
 	f.kept()
-	return f.rec
+	return *f.rec
 }
 
 // piece takes a run of body bytes.
@@ -194,7 +225,7 @@ func (f *Fold) decideForm(start []byte) form {
 	if status := f.body.Status(); status < 200 || status >= 300 {
 		return formPlain
 	}
-	kind, _, _ := strings.Cut(strings.ToLower(f.body.Header().Get("Content-Type")), ";")
+	kind, _, _ := strings.Cut(strings.ToLower(f.body.Field("Content-Type")), ";")
 	switch strings.TrimSpace(kind) {
 	case "text/event-stream":
 		f.framer = &wire.SSE{}
@@ -310,7 +341,7 @@ func (f *Fold) output(o *Output, tokens int) {
 	}
 	if isAnswer := o.Text != "" || o.calls() || o.Reasoning == ""; isAnswer && !f.answer {
 		f.answer = true
-		f.rec.FirstAnswer = opt.Some(f.at)
+		f.answered = opt.Some(f.at)
 	}
 	f.keep(o)
 }
@@ -357,10 +388,10 @@ func (f *Fold) counts(d *Delta) (grown int) {
 		f.prompt, f.counted = d.Prompt, d.Native
 	}
 	if d.Cached.Or(-1) >= 0 {
-		f.rec.Cached = d.Cached
+		f.cached = d.Cached
 	}
 	if d.Reasoning.Or(-1) >= 0 {
-		f.rec.Reasoning = d.Reasoning
+		f.thinking = d.Reasoning
 	}
 	for _, t := range d.Server {
 		f.serverTime(t)
@@ -408,7 +439,7 @@ func (f *Fold) keep(o *Output) {
 
 // basics fills in what the transcript says by itself.
 func (f *Fold) basics(tr *wire.Transcript) {
-	r := &f.rec
+	r := f.rec
 	r.ID, r.Phase, r.Conversation, r.Turn = f.req.ID, f.req.Phase, f.req.Conversation, f.req.Turn
 	r.Target = tr.Target
 	r.Status = f.body.Status()
@@ -417,7 +448,7 @@ func (f *Fold) basics(tr *wire.Transcript) {
 	r.Bytes, r.Stamp = tr.Bytes, tr.Stamp
 	r.ISLAsked, r.OSLAsked, r.Inputs = f.req.ISL, f.req.OSL, len(f.req.Inputs)
 	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
-		if s, err := strconv.ParseFloat(f.body.Header().Get("Retry-After"), 64); err == nil && s >= 0 {
+		if s, err := strconv.ParseFloat(f.body.Field("Retry-After"), 64); err == nil && s >= 0 {
 			r.RetryAfter = s
 		}
 	}
@@ -425,7 +456,7 @@ func (f *Fold) basics(tr *wire.Transcript) {
 
 // outcome decides how the request ended.
 func (f *Fold) outcome(tr *wire.Transcript) {
-	r := &f.rec
+	r := f.rec
 	end := func(o bench.Outcome, text string) {
 		r.Outcome = o
 		if len(text) > maxErrorText {
@@ -449,7 +480,7 @@ func (f *Fold) outcome(tr *wire.Transcript) {
 		case s == http.StatusTooManyRequests:
 			end(bench.Throttled, words)
 		case s < 400:
-			end(bench.Rejected, fmt.Sprintf("redirect to %q refused", f.body.Header().Get("Location")))
+			end(bench.Rejected, fmt.Sprintf("redirect to %q refused", f.body.Field("Location")))
 		case s < 500:
 			end(bench.Rejected, words)
 		default:
@@ -587,7 +618,7 @@ func (f *Fold) serverWords() string {
 
 // moments fills in first, last and the events.
 func (f *Fold) moments(tr *wire.Transcript) {
-	r := &f.rec
+	r := f.rec
 	if f.done {
 		r.End = opt.Some(f.doneAt)
 	}
@@ -627,7 +658,7 @@ func (f *Fold) moments(tr *wire.Transcript) {
 
 // tokens decides the counts and their sources, and adds the server's own times.
 func (f *Fold) tokens() {
-	r := &f.rec
+	r := f.rec
 	if len(f.server) > 0 {
 		r.Server = make(map[string]float64, len(f.server))
 	}
@@ -674,7 +705,7 @@ func lengthsDiffer(got, asked int) bool {
 
 // flags raises what is worth knowing.
 func (f *Fold) flags(tr *wire.Transcript) {
-	r := &f.rec
+	r := f.rec
 	if tr.Retried {
 		r.Raise(bench.RetriedStaleConnection)
 	}

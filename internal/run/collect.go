@@ -57,8 +57,9 @@ func newCollector(j *store.Journal, t *store.Transcripts, keepEvents bool, secre
 		q := make(chan item, foldQueue)
 		c.queues = append(c.queues, q)
 		c.wg.Go(func() {
+			var folder dialect.Folder
 			for it := range q {
-				c.take(it)
+				c.take(it, &folder)
 			}
 		})
 	}
@@ -91,16 +92,16 @@ func (c *collector) close() {
 	c.wg.Wait()
 }
 
-func (c *collector) take(it item) {
+func (c *collector) take(it item, folder *dialect.Folder) {
 	t := it.t
 	if it.tr == nil {
 		c.keepReads(t, it.part.Raw, it.part.Marks)
-		t.folding().Feed(it.part)
+		t.folding(folder).Feed(it.part)
 		release(it.part.Release)
 		return
 	}
 	c.keepReads(t, it.tr.Raw, it.tr.Marks)
-	r := t.folding().End(it.tr)
+	r := t.folding(folder).End(it.tr)
 	release(it.tr.Release)
 	t.moments(&r)
 	if c.transcripts != nil && r.Outcome != bench.Dropped {
@@ -113,9 +114,9 @@ func (c *collector) take(it item) {
 }
 
 // folding returns what the answer is folded with.
-func (t *task) folding() *dialect.Fold {
+func (t *task) folding(folder *dialect.Folder) *dialect.Fold {
 	if t.fold == nil {
-		t.fold = dialect.NewFold(t.plan.Endpoint, &t.req, &t.plan.Options)
+		t.fold = folder.NewFold(t.plan.Endpoint, &t.req, &t.plan.Options)
 	}
 	return t.fold
 }

@@ -84,7 +84,7 @@ func (b *Body) got(p []byte) {
 	}
 	if !b.decided {
 		b.decided = true
-		b.coding = strings.ToLower(strings.TrimSpace(b.Header().Get("Content-Encoding")))
+		b.coding = strings.ToLower(strings.TrimSpace(b.Field("Content-Encoding")))
 	}
 	switch b.coding {
 	case "", "identity":
@@ -183,13 +183,21 @@ func (b *Body) Status() int {
 
 // Header returns the response's header; never nil.
 func (b *Body) Header() http.Header {
-	if b.framed && b.header == nil && b.http.HeadDone() {
-		b.header = b.http.Header()
-	}
-	if b.header == nil {
+	switch {
+	case b.framed && b.http.HeadDone():
+		return b.http.Header()
+	case b.header == nil:
 		return http.Header{}
 	}
 	return b.header
+}
+
+// Field returns the first header field of a name in its canonical form, or "".
+func (b *Body) Field(name string) string {
+	if b.framed {
+		return b.http.Field(name)
+	}
+	return b.header.Get(name)
 }
 
 // Sequences are what is searched for in a stream of body pieces.

@@ -336,6 +336,19 @@ func (h *HTTP1) Header() http.Header {
 	return out
 }
 
+// Field returns the value of the first field of a name, or "". It makes no map of the head, as Header does.
+func (h *HTTP1) Field(name string) string {
+	_, rest, _ := bytes.Cut(h.head, []byte("\n"))
+	for len(rest) > 0 {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		if key, value, ok := bytes.Cut(line, []byte(":")); ok && len(key) == len(name) && strings.EqualFold(string(key), name) {
+			return string(bytes.TrimSpace(value))
+		}
+	}
+	return ""
+}
+
 // Reset makes the framer ready for the next response on the same connection.
 func (h *HTTP1) Reset() { *h = HTTP1{line: h.line[:0], head: h.head[:0]} }
 

@@ -29,7 +29,7 @@ var shared = front{strict: &strictPool{}}
 
 // ChatEndpoint is POST /v1/chat/completions of an engine that can do so much.
 func ChatEndpoint(can dialect.Abilities) dialect.Endpoint {
-	return dialect.Endpoint{Name: Chat, Path: "/v1/chat/completions", Can: can, Codec: shared}
+	return dialect.Endpoint{Name: Chat, Path: "/v1/chat/completions", Chat: true, Can: can, Codec: shared}
 }
 
 // CompletionsEndpoint is POST /v1/completions of an engine that can do so much.
@@ -119,7 +119,7 @@ func sampling(b *dialect.Object, ep dialect.Endpoint, r *bench.Request, o *diale
 		b.Set("stop", s.Stop)
 	}
 	if s.Logprobs != nil {
-		if ep.Name == Chat {
+		if ep.Chat {
 			b.Set("logprobs", true)
 			b.Set("top_logprobs", *s.Logprobs)
 		} else {
@@ -136,6 +136,9 @@ func sampling(b *dialect.Object, ep dialect.Endpoint, r *bench.Request, o *diale
 		b.Set("min_tokens", r.OSL)
 	}
 }
+
+// Stateless implements dialect.Stateless: what a decoder keeps is the form of events, which engines send alike.
+func (f front) Stateless() {}
 
 // Decoder implements dialect.Codec.
 func (f front) Decoder(dialect.Endpoint) dialect.Decoder { return &decoder{strict: f.strict} }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -639,4 +640,46 @@ func FuzzQuick(f *testing.F) {
 		p.read(t, second, texts)
 		p.read(t, first, !texts)
 	})
+}
+
+// Responses that one goroutine folds by turns give the same records as each by itself.
+func TestFolderIsShared(t *testing.T) {
+	d := engine("vllm")
+	var folder dialect.Folder
+	o := &dialect.Options{Stream: true, KeepText: true, Verify: true}
+	type turn struct {
+		f    *dialect.Fold
+		tr   *wire.Transcript
+		want bench.Record
+		done int // marks fed
+	}
+	var turns []*turn
+	for _, s := range streams {
+		tr := read(sseEvents(t, s.file), 1, true)
+		ep := endpoint(d, s.path)
+		turns = append(turns, &turn{f: folder.NewFold(ep, &bench.Request{}, o), tr: tr, want: dialect.NewFold(ep, &bench.Request{}, o).End(tr)})
+	}
+	for left := len(turns); left > 0; {
+		for _, u := range turns {
+			switch {
+			case u.done > len(u.tr.Marks):
+			case u.done == len(u.tr.Marks):
+				left--
+				rest := *u.tr
+				rest.Raw, rest.Marks = nil, nil
+				if got := u.f.End(&rest); !reflect.DeepEqual(got, u.want) {
+					t.Errorf("%+v\nwant %+v", got, u.want)
+				}
+				u.done++
+			default:
+				start := 0
+				if u.done > 0 {
+					start = u.tr.Marks[u.done-1].End
+				}
+				m := u.tr.Marks[u.done]
+				u.f.Feed(wire.Part{Framed: u.tr.Framed, Status: u.tr.Status, Header: u.tr.Header, Raw: u.tr.Raw[start:m.End], Marks: []wire.Mark{m}})
+				u.done++
+			}
+		}
+	}
 }
