@@ -27,43 +27,30 @@ var doneMarks = []string{"\ndata: [DONE]", "\ndata:[DONE]"}
 
 // Encode implements dialect.Codec. The server has one model, which is not named.
 func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (wire.Call, error) {
-	b, s := &dialect.Object{}, o.Sampling
-	switch {
-	case len(r.Tokens) > 0:
-		b.Set("input_ids", r.Tokens)
-	case len(r.Messages) > 0:
-		return wire.Call{}, fault.New(fault.Usage, fmt.Sprintf("request %d is a chat, which the generate endpoint cannot take", r.ID), "use --endpoint chat")
-	default:
-		b.Set("prompt", r.Prompt)
+	b := &dialect.Object{}
+	prompt, err := ep.Plain(r, o)
+	if err == nil {
+		err = ep.NoFormat(o)
 	}
 	switch {
-	case o.Tools != nil || o.ResponseFormat != nil:
-		return wire.Call{}, fault.New(fault.Usage, "the generate endpoint of lmdeploy takes no tools and no response format", "use --endpoint chat")
-	case s.Seed != nil:
+	case err != nil:
+		return wire.Call{}, err
+	case o.Sampling.Seed != nil:
 		return wire.Call{}, fault.New(fault.Usage, "the generate endpoint of lmdeploy takes no seed", "leave --sampling-seed out, or use --endpoint completions")
+	case len(r.Tokens) > 0:
+		b.Set("input_ids", prompt)
+	default:
+		b.Set("prompt", prompt)
 	}
 	b.Set("stream", o.Stream)
 	if r.OSL > 0 {
 		b.Set("max_tokens", r.OSL)
 	}
-	if s.Temperature != nil {
-		b.Set("temperature", *s.Temperature)
-	}
-	if s.TopP != nil {
-		b.Set("top_p", *s.TopP)
-	}
-	if s.TopK != nil {
-		b.Set("top_k", *s.TopK)
-	}
-	if len(s.Stop) > 0 {
-		b.Set("stop", s.Stop)
-	}
-	if s.Logprobs != nil {
+	b.Sampling(&o.Sampling, "")
+	if o.Sampling.Logprobs != nil {
 		b.Set("return_logprob", true)
 	}
-	if s.IgnoreEOS || o.ForceLength && ep.Can.IgnoreEOS {
-		b.Set("ignore_eos", true)
-	}
+	b.Length(ep, r, o, "")
 	if !o.Stream {
 		return b.Call(ep.Path, "", nil, r, o)
 	}
@@ -72,6 +59,9 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 
 // Decoder implements dialect.Codec.
 func (c codec) Decoder(dialect.Endpoint) dialect.Decoder { return c }
+
+// Stateless implements dialect.Stateless.
+func (codec) Stateless() {}
 
 // answer is an event, a whole answer or an error.
 type answer struct {

@@ -73,7 +73,8 @@ func TestEncode(t *testing.T) {
 		o dialect.Options
 	}{
 		"a chat": {r: bench.Request{Messages: []bench.Message{{Role: "user"}}}},
-		"tools":  {o: dialect.Options{Tools: json.RawMessage("[]")}},
+		"tools":  {o: dialect.Options{Tools: json.RawMessage("[{}]")}},
+		"a form": {o: dialect.Options{ResponseFormat: json.RawMessage(`{"type":"json_object"}`)}},
 		"a seed": {o: dialect.Options{Sampling: bench.Sampling{Seed: &seed}}},
 	} {
 		if _, err := ep.Codec.Encode(ep, &c.r, &c.o); err == nil {

@@ -102,23 +102,8 @@ func prompt(b *dialect.Object, ep dialect.Endpoint, r *bench.Request) error {
 }
 
 func sampling(b *dialect.Object, ep dialect.Endpoint, r *bench.Request, o *dialect.Options) {
-	s := o.Sampling
-	if s.Temperature != nil {
-		b.Set("temperature", *s.Temperature)
-	}
-	if s.TopP != nil {
-		b.Set("top_p", *s.TopP)
-	}
-	if s.TopK != nil {
-		b.Set("top_k", *s.TopK)
-	}
-	if s.Seed != nil {
-		b.Set("seed", *s.Seed)
-	}
-	if len(s.Stop) > 0 {
-		b.Set("stop", s.Stop)
-	}
-	if s.Logprobs != nil {
+	b.Sampling(&o.Sampling, "seed")
+	if s := o.Sampling; s.Logprobs != nil {
 		if ep.Chat {
 			b.Set("logprobs", true)
 			b.Set("top_logprobs", *s.Logprobs)
@@ -126,15 +111,7 @@ func sampling(b *dialect.Object, ep dialect.Endpoint, r *bench.Request, o *diale
 			b.Set("logprobs", *s.Logprobs)
 		}
 	}
-	if s.IgnoreEOS || o.ForceLength && ep.Can.IgnoreEOS {
-		b.Set("ignore_eos", true)
-	}
-	switch {
-	case s.MinTokens > 0:
-		b.Set("min_tokens", s.MinTokens)
-	case o.ForceLength && ep.Can.MinTokens && r.OSL > 0:
-		b.Set("min_tokens", r.OSL)
-	}
+	b.Length(ep, r, o, "min_tokens")
 }
 
 // Stateless implements dialect.Stateless: what a decoder keeps is the form of events, which engines send alike.

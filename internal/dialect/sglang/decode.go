@@ -84,14 +84,9 @@ func (d *decoder) add(a *answer, to *dialect.Delta, raw []byte) error {
 	out := to.Output(a.Index)
 	out.Text, out.IDs = d.progress(a.Index).news(a)
 	d.counts(m, to)
-	for _, t := range []struct {
-		key   string
-		value *float64
-	}{{"server_e2e_ms", m.Latency}, {"server_queue_ms", m.Queue}, {"server_ttft_ms", m.FirstToken}} {
-		if t.value != nil {
-			to.Server = append(to.Server, dialect.ServerTime{Key: t.key, Value: *t.value * 1e3})
-		}
-	}
+	to.Time("server_e2e_ms", millis(m.Latency))
+	to.Time("server_queue_ms", millis(m.Queue))
+	to.Time("server_ttft_ms", millis(m.FirstToken))
 	if !ended {
 		return nil
 	}
@@ -106,6 +101,15 @@ func (d *decoder) add(a *answer, to *dialect.Delta, raw []byte) error {
 		to.Error = failure.Words(false)
 	}
 	return nil
+}
+
+// millis turns seconds into milliseconds.
+func millis(s *float64) *float64 {
+	if s == nil {
+		return nil
+	}
+	ms := *s * 1e3
+	return &ms
 }
 
 // counts takes the counts of an event. Each answer counts its own tokens.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/dialect"
-	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -27,18 +26,20 @@ var doneMarks = []string{"\ndata: [DONE]", "\ndata:[DONE]"}
 // Encode implements dialect.Codec. The server has one model, which is not named.
 func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (wire.Call, error) {
 	b := &dialect.Object{}
-	switch {
-	case len(r.Tokens) > 0:
-		b.Set("input_ids", r.Tokens)
-	case len(r.Messages) > 0:
-		return wire.Call{}, fault.New(fault.Usage, fmt.Sprintf("request %d is a chat, which the generate endpoint cannot take", r.ID), "use --endpoint chat")
-	default:
-		b.Set("text", r.Prompt)
+	prompt, err := ep.Plain(r, o)
+	if err != nil {
+		return wire.Call{}, err
 	}
-	if o.Tools != nil || o.ResponseFormat != nil {
-		return wire.Call{}, fault.New(fault.Usage, "the generate endpoint of sglang takes no tools and no response format", "use --endpoint chat")
+	if len(r.Tokens) > 0 {
+		b.Set("input_ids", prompt)
+	} else {
+		b.Set("text", prompt)
 	}
-	b.Raw("sampling_params", sampling(ep, r, o))
+	params, err := sampling(ep, r, o)
+	if err != nil {
+		return wire.Call{}, err
+	}
+	b.Raw("sampling_params", params)
 	b.Set("stream", o.Stream)
 	if o.Priority != nil {
 		b.Set("priority", *o.Priority)
@@ -53,36 +54,18 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 	return b.Call(ep.Path, "text/event-stream", doneMarks, r, o)
 }
 
-func sampling(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) json.RawMessage {
-	s, b := o.Sampling, &dialect.Object{}
+func sampling(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (json.RawMessage, error) {
+	b := &dialect.Object{}
 	if r.OSL > 0 {
 		b.Set("max_new_tokens", r.OSL)
 	}
-	if s.Temperature != nil {
-		b.Set("temperature", *s.Temperature)
+	b.Sampling(&o.Sampling, "sampling_seed")
+	b.Length(ep, r, o, "min_new_tokens")
+	schema, err := dialect.Schema(o.ResponseFormat)
+	if schema != nil {
+		b.Set("json_schema", string(schema)) // a schema in a text
 	}
-	if s.TopP != nil {
-		b.Set("top_p", *s.TopP)
-	}
-	if s.TopK != nil {
-		b.Set("top_k", *s.TopK)
-	}
-	if s.Seed != nil {
-		b.Set("sampling_seed", *s.Seed)
-	}
-	if len(s.Stop) > 0 {
-		b.Set("stop", s.Stop)
-	}
-	if s.IgnoreEOS || o.ForceLength && ep.Can.IgnoreEOS {
-		b.Set("ignore_eos", true)
-	}
-	switch {
-	case s.MinTokens > 0:
-		b.Set("min_new_tokens", s.MinTokens)
-	case o.ForceLength && ep.Can.MinTokens && r.OSL > 0:
-		b.Set("min_new_tokens", r.OSL)
-	}
-	return b.Bytes()
+	return b.Bytes(), err
 }
 
 // Decoder implements dialect.Codec.

@@ -153,9 +153,9 @@ func TestSeveralAnswers(t *testing.T) {
 
 func TestEncode(t *testing.T) {
 	temperature, topP, topK, seed, logprobs := 0.5, 0.9, 40, int64(7), 2
-	o := &dialect.Options{Stream: true, ForceLength: true, Priority: &topK, Sampling: bench.Sampling{Temperature: &temperature, TopP: &topP, TopK: &topK, Seed: &seed, Stop: []string{"x"}, Logprobs: &logprobs}}
+	o := &dialect.Options{Stream: true, ForceLength: true, Priority: &topK, ResponseFormat: json.RawMessage(`{"type":"json_object"}`), Sampling: bench.Sampling{Temperature: &temperature, TopP: &topP, TopK: &topK, Seed: &seed, Stop: []string{"x"}, Logprobs: &logprobs}}
 	call, err := GenerateEndpoint().Codec.Encode(GenerateEndpoint(), &bench.Request{Tokens: []int{1, 2}, OSL: 128}, o)
-	want := `{"input_ids":[1,2],"sampling_params":{"max_new_tokens":128,"temperature":0.5,"top_p":0.9,"top_k":40,"sampling_seed":7,"stop":["x"],"ignore_eos":true,"min_new_tokens":128},` +
+	want := `{"input_ids":[1,2],"sampling_params":{"max_new_tokens":128,"temperature":0.5,"top_p":0.9,"top_k":40,"sampling_seed":7,"stop":["x"],"ignore_eos":true,"min_new_tokens":128,"json_schema":"{\"type\":\"object\"}"},` +
 		`"stream":true,"priority":40,"return_logprob":true,"top_logprobs_num":2}`
 	if err != nil || string(call.Body) != want {
 		t.Errorf("%v\n%s\n%s", err, call.Body, want)
@@ -166,7 +166,7 @@ func TestEncode(t *testing.T) {
 			return err
 		},
 		"tools": func() error {
-			_, err := GenerateEndpoint().Codec.Encode(GenerateEndpoint(), &bench.Request{Prompt: "a"}, &dialect.Options{Tools: json.RawMessage("[]")})
+			_, err := GenerateEndpoint().Codec.Encode(GenerateEndpoint(), &bench.Request{Prompt: "a"}, &dialect.Options{Tools: json.RawMessage("[{}]")})
 			return err
 		},
 	} {

@@ -31,14 +31,18 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 		return wire.Call{}, fault.New(fault.Usage, fmt.Sprintf("request %d is no token ids, and the generate endpoint of vllm takes nothing else", r.ID),
 			"use --dataset random, which can make prompts of token ids, or --endpoint completions")
 	}
-	if o.Tools != nil || o.ResponseFormat != nil {
-		return wire.Call{}, fault.New(fault.Usage, "the generate endpoint of vllm takes no tools and no response format", "use --endpoint chat")
+	prompt, err := ep.Plain(r, o)
+	if err == nil {
+		err = ep.NoFormat(o)
+	}
+	if err != nil {
+		return wire.Call{}, err
 	}
 	b := &dialect.Object{}
 	if o.Model != "" {
 		b.Set("model", o.Model)
 	}
-	b.Set("token_ids", r.Tokens)
+	b.Set("token_ids", prompt)
 	b.Raw("sampling_params", sampling(ep, r, o))
 	b.Set("stream", o.Stream)
 	if o.Priority != nil {
@@ -56,42 +60,23 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 }
 
 func sampling(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) json.RawMessage {
-	s, b := o.Sampling, &dialect.Object{}
+	b := &dialect.Object{}
 	if r.OSL > 0 {
 		b.Set("max_tokens", r.OSL)
 	}
-	if s.Temperature != nil {
-		b.Set("temperature", *s.Temperature)
+	b.Sampling(&o.Sampling, "seed")
+	if o.Sampling.Logprobs != nil {
+		b.Set("logprobs", *o.Sampling.Logprobs)
 	}
-	if s.TopP != nil {
-		b.Set("top_p", *s.TopP)
-	}
-	if s.TopK != nil {
-		b.Set("top_k", *s.TopK)
-	}
-	if s.Seed != nil {
-		b.Set("seed", *s.Seed)
-	}
-	if len(s.Stop) > 0 {
-		b.Set("stop", s.Stop)
-	}
-	if s.Logprobs != nil {
-		b.Set("logprobs", *s.Logprobs)
-	}
-	if s.IgnoreEOS || o.ForceLength && ep.Can.IgnoreEOS {
-		b.Set("ignore_eos", true)
-	}
-	switch {
-	case s.MinTokens > 0:
-		b.Set("min_tokens", s.MinTokens)
-	case o.ForceLength && ep.Can.MinTokens && r.OSL > 0:
-		b.Set("min_tokens", r.OSL)
-	}
+	b.Length(ep, r, o, "min_tokens")
 	return b.Bytes()
 }
 
 // Decoder implements dialect.Codec.
 func (c codec) Decoder(dialect.Endpoint) dialect.Decoder { return c }
+
+// Stateless implements dialect.Stateless.
+func (codec) Stateless() {}
 
 // answer is an event, a whole answer or an error.
 type answer struct {

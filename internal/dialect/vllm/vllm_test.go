@@ -83,7 +83,7 @@ func TestEncode(t *testing.T) {
 		o dialect.Options
 	}{
 		"a text": {r: bench.Request{Prompt: "a"}},
-		"tools":  {r: bench.Request{Tokens: []int{1}}, o: dialect.Options{Tools: json.RawMessage("[]")}},
+		"tools":  {r: bench.Request{Tokens: []int{1}}, o: dialect.Options{Tools: json.RawMessage("[{}]")}},
 	} {
 		if _, err := ep.Codec.Encode(ep, &c.r, &c.o); err == nil {
 			t.Errorf("%s is taken", name)
