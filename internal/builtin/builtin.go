@@ -5,6 +5,7 @@ import (
 	"github.com/prony-bench/prony/internal/catalog"
 	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/dialect/lmdeploy"
+	"github.com/prony-bench/prony/internal/dialect/ollama"
 	"github.com/prony-bench/prony/internal/dialect/openai"
 	"github.com/prony-bench/prony/internal/dialect/sglang"
 	"github.com/prony-bench/prony/internal/dialect/tei"
@@ -37,7 +38,7 @@ func Engines() catalog.Catalog[dialect.Engine] {
 		dialect.NewEngine("dynamo", openai.Dynamo(openai.ChatEndpoint(timedForced)), openai.Dynamo(openai.CompletionsEndpoint(timedForced)), embeddings),
 		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS, lmdeploy.GenerateEndpoint())...),
 		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn), embeddings, rerank)...),
-		dialect.NewEngine("ollama", fronts(usage, usage, embeddings)...),
+		dialect.NewEngine("ollama", fronts(usage, usage, embeddings, ollama.EmbedEndpoint())...),
 		dialect.NewEngine("tei", tei.EmbedEndpoint(), tei.RerankEndpoint(), embeddings),
 		dialect.NewEngine("prony-sim", fronts(exact, with(exact, idsIn))...),
 	)

@@ -154,7 +154,11 @@ func writeProbe(w io.Writer, p *run.Probed) {
 		line(e.At, "event %-4d %s%s", i, describe(e), mark)
 	}
 	if len(p.Events) == 0 && len(p.Body) > 0 {
-		fmt.Fprintf(w, "\n%s\n", oneLine(string(p.Body)))
+		body := oneLine(string(p.Body))
+		if r.Inputs > 0 {
+			body = shorten(body, 400) // vectors
+		}
+		fmt.Fprintf(w, "\n%s\n", body)
 	}
 	if end, ok := r.End.Get(); ok {
 		line(end-sent, "end: %s", outcomeWords(&r))

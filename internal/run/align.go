@@ -37,7 +37,7 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 		return nil
 	}
 	if offline {
-		p.setMaker(workload.Text{Words: workload.Words(), PerWord: 1, Query: p.queryWords(), How: "estimate: one word is one token (no server was asked)"})
+		p.setMaker(workload.Text{Words: workload.Words(), PerWord: 1, Overhead: p.queryWords(), Query: p.queryWords(), How: "estimate: one word is one token (no server was asked)"})
 		return nil
 	}
 	t := &p.Targets[0]
@@ -73,7 +73,7 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 		return failed
 	}
 	if !ok {
-		m = workload.Text{Words: workload.Words(), PerWord: 1, Query: p.queryWords(), How: "estimate: one word is one token (the server tells no count)"}
+		m = workload.Text{Words: workload.Words(), PerWord: 1, Overhead: p.queryWords(), Query: p.queryWords(), How: "estimate: one word is one token (the server tells no count)"}
 	}
 	p.setMaker(m)
 	return nil
@@ -142,7 +142,10 @@ func (p *Plan) alignText(count func([]string) (int, bool), how string, cheap boo
 	m := workload.Text{Words: words, Query: p.queryWords(), PerWord: float64(all-few) / float64(len(words)-fewWords)}
 	exact := func(own int, note string) workload.Text {
 		m.PerWord, m.Overhead = 1, own
-		m.How = fmt.Sprintf("text, aligned by %s (%d tokens of the server's own%s)", how, own, note)
+		if m.Query > 0 {
+			note += fmt.Sprintf(", a query of %d", m.Query)
+		}
+		m.How = fmt.Sprintf("text, aligned by %s (%d tokens of the server's own%s)", how, own-m.Query, note)
 		return m
 	}
 	if m.PerWord == 1 && few >= fewWords {

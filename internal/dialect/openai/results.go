@@ -124,9 +124,7 @@ func (rerank) Body(b []byte, d *dialect.Delta) error {
 	if n := list.Meta.Tokens.Input; n != nil {
 		d.Prompt = opt.Some(*n)
 	}
-	if u := list.Meta.Billed.Units; u != nil {
-		d.Server = append(d.Server, dialect.ServerTime{Key: unitsKey, Value: *u})
-	}
+	d.Time(unitsKey, list.Meta.Billed.Units)
 	for i, x := range list.Results {
 		switch {
 		case x.Index == nil:

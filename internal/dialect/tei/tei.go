@@ -38,7 +38,7 @@ func (head) Head(h http.Header, d *dialect.Delta) {
 	for _, t := range []struct{ field, key string }{{"X-Total-Time", "server_total_ms"}, {"X-Tokenization-Time", "server_tokenization_ms"},
 		{"X-Queue-Time", "server_queue_ms"}, {"X-Inference-Time", "server_inference_ms"}} {
 		if ms, err := strconv.ParseFloat(h.Get(t.field), 64); err == nil {
-			d.Server = append(d.Server, dialect.ServerTime{Key: t.key, Value: ms})
+			d.Time(t.key, &ms)
 		}
 	}
 }
