@@ -4,11 +4,14 @@ package builtin
 import (
 	"github.com/prony-bench/prony/internal/catalog"
 	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/dialect/llamacpp"
 	"github.com/prony-bench/prony/internal/dialect/lmdeploy"
 	"github.com/prony-bench/prony/internal/dialect/ollama"
 	"github.com/prony-bench/prony/internal/dialect/openai"
 	"github.com/prony-bench/prony/internal/dialect/sglang"
 	"github.com/prony-bench/prony/internal/dialect/tei"
+	"github.com/prony-bench/prony/internal/dialect/tgi"
+	"github.com/prony-bench/prony/internal/dialect/triton"
 	"github.com/prony-bench/prony/internal/dialect/vllm"
 	"github.com/prony-bench/prony/internal/workload"
 )
@@ -28,6 +31,8 @@ func Engines() catalog.Catalog[dialect.Engine] {
 	fronts := func(chat, completions dialect.Abilities, more ...dialect.Endpoint) []dialect.Endpoint {
 		return append([]dialect.Endpoint{openai.ChatEndpoint(chat), openai.CompletionsEndpoint(completions)}, more...)
 	}
+	openaiChat := openai.ChatEndpoint(usage) // of an engine whose own chat is another one
+	openaiChat.Name = "openai-chat"
 	embeddings, rerank := openai.EmbeddingsEndpoint(dialect.Abilities{}), openai.RerankEndpoint()
 	return catalog.New(
 		dialect.NewEngine("openai", fronts(usage, usage, embeddings, rerank)...),
@@ -37,8 +42,10 @@ func Engines() catalog.Catalog[dialect.Engine] {
 		dialect.NewEngine("nim", fronts(scheduled, with(scheduled, idsIn), embeddings)...),
 		dialect.NewEngine("dynamo", openai.Dynamo(openai.ChatEndpoint(timedForced)), openai.Dynamo(openai.CompletionsEndpoint(timedForced)), embeddings),
 		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS, lmdeploy.GenerateEndpoint())...),
-		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn), embeddings, rerank)...),
-		dialect.NewEngine("ollama", fronts(usage, usage, embeddings, ollama.EmbedEndpoint())...),
+		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn), llamacpp.CompletionEndpoint(), embeddings, rerank)...),
+		dialect.NewEngine("ollama", ollama.ChatEndpoint(), ollama.GenerateEndpoint(), openaiChat, openai.CompletionsEndpoint(usage), embeddings, ollama.EmbedEndpoint()),
+		dialect.NewEngine("tgi", fronts(usage, usage, tgi.GenerateEndpoint())...),
+		dialect.NewEngine("triton", fronts(usage, usage, triton.GenerateEndpoint(), triton.GenerateVLLMEndpoint(), triton.InferEndpoint())...),
 		dialect.NewEngine("tei", tei.EmbedEndpoint(), tei.RerankEndpoint(), embeddings),
 		dialect.NewEngine("prony-sim", fronts(exact, with(exact, idsIn))...),
 	)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/prony-bench/prony/internal/builtin"
@@ -10,7 +12,7 @@ import (
 // completeWords offers the words that a flag can have.
 func completeWords(cmd *cobra.Command) {
 	words := map[string][]string{
-		"endpoint": {"chat", "completions"}, "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"},
+		"endpoint": endpointNames(), "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"},
 		"stamps": stampGrades, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"},
 		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Engines().Names()...),
 		"goodput": {"ttft:", "tpot:", "itl:", "e2el:"},
@@ -28,4 +30,16 @@ func completeWords(cmd *cobra.Command) {
 			cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 		}
 	}
+}
+
+// endpointNames lists the words for the endpoints of all engines.
+func endpointNames() (names []string) {
+	for _, e := range builtin.Engines().All() {
+		for _, ep := range e.Endpoints() {
+			if !slices.Contains(names, ep.Name) {
+				names = append(names, ep.Name)
+			}
+		}
+	}
+	return names
 }

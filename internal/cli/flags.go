@@ -83,12 +83,12 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	f.timeout, f.connectTimeout, f.grace = duration(defaultTimeout), duration(defaultConnect), duration(defaultGrace)
 
 	set.StringArrayVar(&f.urls, "url", nil, "base URL of the server, or unix:/path of its socket; repeat it for several, used round robin (vLLM: --base-url)")
-	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, nim, dynamo, lmdeploy, llamacpp, ollama, tei")
-	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, generate (the engine's native one), or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
+	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, nim, dynamo, lmdeploy, llamacpp, ollama, tgi, triton, tei")
+	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, generate (the engine's native one), completion (llamacpp), infer and generate-vllm (triton), openai-chat (ollama, whose chat is its own), or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
 	set.StringVar(&f.apiKey, "api-key", "", "bearer token; else PRONY_API_KEY or OPENAI_API_KEY. Never printed or stored")
 	set.StringArrayVar(&f.headers, "header", nil, "header of every request, name:value or name=value; repeatable (vLLM)")
-	set.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into every request body; null removes a field (vLLM)")
+	set.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into every request body and the objects in it; null removes a field (vLLM)")
 
 	set.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "closed loop: so many requests in flight all the time")
 	set.StringVar(&f.rate, "request-rate", "", "open loop: requests/s, or inf for all at once (vLLM)")

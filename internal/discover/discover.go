@@ -263,8 +263,14 @@ func (p *Prober) Ready(ctx context.Context) bool {
 	return false
 }
 
-// Count asks POST /tokenize how many tokens a prompt has, a chat with its template. vLLM's form, which others share.
-func (p *Prober) Count(ctx context.Context, model, prompt string, chat bool) (int, bool) {
+// Count asks POST /tokenize how many tokens a prompt has, a chat with its template. It is vLLM's form, which others share, but for a
+// text before TGI.
+func (p *Prober) Count(ctx context.Context, engine, model, prompt string, chat bool) (int, bool) {
+	if engine == "tgi" && !chat {
+		var tokens []json.RawMessage
+		ok := p.into(ctx, "/tokenize", map[string]any{"inputs": prompt, "add_special_tokens": true}, &tokens)
+		return len(tokens), ok && len(tokens) > 0
+	}
 	body := map[string]any{"model": model, "prompt": prompt}
 	if chat {
 		body = map[string]any{"model": model, "messages": []map[string]string{{"role": "user", "content": prompt}}}

@@ -97,14 +97,21 @@ func TestRefusedAndDown(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	p := server(t, map[string]string{"/tokenize": recorded(t, "vllm-tokenize")})
-	if n, ok := p.Count(context.Background(), "tiny", "hello world", true); !ok || n < 1 {
+	if n, ok := p.Count(context.Background(), "vllm", "tiny", "hello world", true); !ok || n < 1 {
 		t.Error(n, ok)
 	}
 	// llama.cpp has the path and another form: not a count
-	if n, ok := server(t, map[string]string{"/tokenize": recorded(t, "llamacpp-tokenize")}).Count(context.Background(), "m", "x", false); ok {
+	if n, ok := server(t, map[string]string{"/tokenize": recorded(t, "llamacpp-tokenize")}).Count(context.Background(), "llamacpp", "m", "x", false); ok {
 		t.Error(n)
 	}
-	if _, ok := server(t, nil).Count(context.Background(), "m", "x", false); ok {
+	tgi := server(t, map[string]string{"/tokenize": `[{"id":1,"text":"<s>","start":0,"stop":0},{"id":2,"text":"x","start":0,"stop":1}]`})
+	if n, ok := tgi.Count(context.Background(), "tgi", "m", "x", false); !ok || n != 2 {
+		t.Error(n, ok)
+	}
+	if n, ok := tgi.Count(context.Background(), "tgi", "m", "x", true); ok {
+		t.Error(n)
+	}
+	if _, ok := server(t, nil).Count(context.Background(), "vllm", "m", "x", false); ok {
 		t.Error("a count from nowhere")
 	}
 }

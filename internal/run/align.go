@@ -47,12 +47,11 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 			return nil
 		}
 	}
-	chat := p.Endpoint.Name == "chat"
 	if m, ok := p.alignText(func(words []string) (int, bool) {
 		if p.Endpoint.Task == bench.Rerank {
 			return 0, false // the count of a query with its document is the endpoint's
 		}
-		return p.prober(t).Count(ctx, p.Spec.Target.Model, strings.Join(words, " "), chat)
+		return p.prober(t).Count(ctx, p.Engine.Name(), p.Spec.Target.Model, strings.Join(words, " "), p.Endpoint.Chat)
 	}, "/tokenize", true); ok {
 		p.setMaker(m)
 		return nil

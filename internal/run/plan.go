@@ -279,9 +279,11 @@ func (p *Plan) choose(offline bool) error {
 	if err := p.chooseEndpoint(); err != nil {
 		return err
 	}
+	p.besides()
 	if err := p.chooseModel(offline); err != nil {
 		return err
 	}
+	p.Endpoint.Path = p.Endpoint.At(t.Model)
 	s := &p.Spec
 	if t.Task = p.Endpoint.Task; t.Task != bench.Generate {
 		if err := p.withoutOutput(); err != nil {
@@ -290,14 +292,14 @@ func (p *Plan) choose(offline bool) error {
 	} else if s.Workload.Batch > 0 {
 		return fault.New(fault.Usage, "--batch is how many texts are embedded or ranked in one request", "use --endpoint embeddings or --endpoint rerank, or leave it out")
 	}
-	s.Workload.ForceLength = s.Workload.Dataset == "random" && p.Endpoint.Can.IgnoreEOS
+	s.Workload.ForceLength = s.Workload.Dataset == "random" && (p.Endpoint.Can.IgnoreEOS || p.Endpoint.Can.MinTokens)
 	if err := p.refuseExtras(); err != nil {
 		return err
 	}
 	p.Options = dialect.Options{Model: t.Model, Stream: t.Stream, Usage: t.Usage, MaxTokensField: t.MaxTokensField, Sampling: s.Sampling,
 		EventUsage: t.EventUsage, TokenIDs: t.TokenIDs, Priority: t.Priority, ForceLength: s.Workload.ForceLength, Extra: t.ExtraBody,
 		Header: p.deps.Header, KeepText: s.Keep.Text}
-	return nil
+	return p.tryOut()
 }
 
 // withoutOutput takes out of the spec what an endpoint that generates nothing has no use for, and refuses what cannot be judged there.
@@ -315,38 +317,6 @@ func (p *Plan) withoutOutput() error {
 	}
 	_, err := p.dataset.Open(p.config(bench.Measure)) // now that it is known what the endpoint takes
 	return err
-}
-
-func (p *Plan) chooseEndpoint() error {
-	t := &p.Spec.Target
-	want := t.Endpoint
-	if strings.HasPrefix(want, "/") {
-		// a path of the user's own: what is spoken there follows from its end
-		var ends []string
-		for _, ep := range p.Engine.Endpoints() {
-			end := strings.TrimPrefix(ep.Path, "/v1")
-			if ends = append(ends, end); strings.HasSuffix(want, end) {
-				p.Endpoint = ep
-				p.Endpoint.Path = want
-				t.Endpoint, t.Path = ep.Name, want
-				return nil
-			}
-		}
-		return fault.New(fault.Usage, fmt.Sprintf("it is not clear what is spoken at %s", want), "the path must end in one of "+strings.Join(ends, ", ")+"; put a prefix into --url")
-	}
-	var names []string
-	for _, ep := range p.Engine.Endpoints() {
-		if ep.Name == want || want == "" {
-			p.Endpoint = ep
-			t.Endpoint = ep.Name
-			if t.Path != "" { // a spec that was resolved before
-				p.Endpoint.Path = t.Path
-			}
-			return nil
-		}
-		names = append(names, ep.Name)
-	}
-	return fault.New(fault.Usage, fmt.Sprintf("%s has no endpoint %q%s", p.Engine.Name(), want, catalog.DidYouMean(want, names)), "there are: "+strings.Join(names, ", ")+", or a path")
 }
 
 func (p *Plan) chooseModel(offline bool) error {
@@ -384,7 +354,7 @@ func shortList(s []string) string {
 
 // config is what the data set is opened with.
 func (p *Plan) config(phase string) workload.Config {
-	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Name == "chat"}
+	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Chat}
 	if p.Endpoint.Codec != nil {
 		c.Task = opt.Some(p.Endpoint.Task)
 	}

@@ -38,7 +38,11 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 	b.Set("n_predict", n)
 	b.Set("stream", o.Stream)
 	b.Set("cache_prompt", false)
-	sampling(b, o)
+	b.Sampling(&o.Sampling, "seed")
+	b.Length(ep, r, o, "")
+	if n := o.Sampling.Logprobs; n != nil {
+		b.Set("n_probs", *n)
+	}
 	schema, err := dialect.Schema(o.ResponseFormat)
 	if err != nil {
 		return wire.Call{}, err
@@ -51,31 +55,6 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 		accept = "text/event-stream"
 	}
 	return b.Call(ep.At(o.Model), accept, nil, r, o)
-}
-
-func sampling(b *dialect.Object, o *dialect.Options) {
-	s := &o.Sampling
-	if s.Temperature != nil {
-		b.Set("temperature", *s.Temperature)
-	}
-	if s.TopP != nil {
-		b.Set("top_p", *s.TopP)
-	}
-	if s.TopK != nil {
-		b.Set("top_k", *s.TopK)
-	}
-	if s.Seed != nil {
-		b.Set("seed", *s.Seed)
-	}
-	if len(s.Stop) > 0 {
-		b.Set("stop", s.Stop)
-	}
-	if s.Logprobs != nil {
-		b.Set("n_probs", *s.Logprobs)
-	}
-	if s.IgnoreEOS || o.ForceLength {
-		b.Set("ignore_eos", true)
-	}
 }
 
 // Decoder implements dialect.Codec.

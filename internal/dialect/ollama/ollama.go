@@ -47,6 +47,10 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 		b.Raw("format", schema)
 	}
 	b.Raw("options", options(r, &o.Sampling))
+	if n := o.Sampling.Logprobs; n != nil {
+		b.Set("logprobs", true)
+		b.Set("top_logprobs", *n)
+	}
 	accept := ""
 	if o.Stream {
 		accept = "application/x-ndjson"
@@ -122,21 +126,7 @@ func options(r *bench.Request, s *bench.Sampling) json.RawMessage {
 		n = r.OSL
 	}
 	b.Set("num_predict", n)
-	if s.Temperature != nil {
-		b.Set("temperature", *s.Temperature)
-	}
-	if s.TopP != nil {
-		b.Set("top_p", *s.TopP)
-	}
-	if s.TopK != nil {
-		b.Set("top_k", *s.TopK)
-	}
-	if s.Seed != nil {
-		b.Set("seed", *s.Seed)
-	}
-	if len(s.Stop) > 0 {
-		b.Set("stop", s.Stop)
-	}
+	b.Sampling(s, "seed")
 	return b.Bytes()
 }
 

@@ -123,7 +123,7 @@ func TestRecorded(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
-	zero, seed := 0.0, int64(7)
+	zero, seed, two := 0.0, int64(7), 2
 	greedy := bench.Sampling{Temperature: &zero, Seed: &seed, Stop: []string{"."}}
 	for _, c := range []struct {
 		ep         dialect.Endpoint
@@ -131,15 +131,15 @@ func TestEncode(t *testing.T) {
 		o          dialect.Options
 		path, body string
 	}{
-		{GenerateEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, dialect.Options{Model: "m", Stream: true, Sampling: greedy}, "/api/generate",
-			`{"model":"m","prompt":"hi","raw":true,"stream":true,"options":{"num_predict":8,"temperature":0,"seed":7,"stop":["."]}}`},
+		{GenerateEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, dialect.Options{Model: "m", Stream: true, Sampling: bench.Sampling{Logprobs: &two}}, "/api/generate",
+			`{"model":"m","prompt":"hi","raw":true,"stream":true,"options":{"num_predict":8},"logprobs":true,"top_logprobs":2}`},
 		{GenerateEndpoint(), bench.Request{Prompt: "hi"}, dialect.Options{Model: "m", Extra: []byte(`{"keep_alive":"30m","options":{"num_ctx":8192}}`)}, "/api/generate",
 			`{"model":"m","prompt":"hi","raw":true,"stream":false,"options":{"num_predict":-1,"num_ctx":8192},"keep_alive":"30m"}`},
 		{ChatEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, dialect.Options{Model: "m", Tools: []byte(`[{"type":"function"}]`), ResponseFormat: []byte(`{"type":"json_object"}`)}, "/api/chat",
 			`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function"}],"stream":false,"format":{"type":"object"},"options":{"num_predict":8}}`},
 		{ChatEndpoint(), bench.Request{OSL: 8, Messages: []bench.Message{{Role: "system", Content: []byte(`"be brief"`)}, {Role: "user", Content: []byte(`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`)}}},
-			dialect.Options{Model: "m"}, "/api/chat",
-			`{"model":"m","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"ab"}],"stream":false,"options":{"num_predict":8}}`},
+			dialect.Options{Model: "m", Sampling: greedy}, "/api/chat",
+			`{"model":"m","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"ab"}],"stream":false,"options":{"num_predict":8,"temperature":0,"seed":7,"stop":["."]}}`},
 	} {
 		call, err := c.ep.Codec.Encode(c.ep, &c.q, &c.o)
 		if err != nil || call.Path != c.path || string(call.Body) != c.body {

@@ -43,11 +43,11 @@ func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 	}
 	b.Set("inputs", prompt)
 	b.Raw("parameters", p.Bytes())
-	path := ep.At(o.Model)
+	path := strings.TrimSuffix(ep.At(o.Model), "_stream")
 	if !o.Stream {
-		return b.Call(strings.TrimSuffix(path, "_stream"), "", nil, r, o)
+		return b.Call(path, "", nil, r, o)
 	}
-	return b.Call(path, "text/event-stream", nil, r, o)
+	return b.Call(path+"_stream", "text/event-stream", nil, r, o)
 }
 
 // sampling sets the parameters within the bounds that the server has: a temperature of 0 and a top_p of 1 are refused with status 422.

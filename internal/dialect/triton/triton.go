@@ -46,7 +46,7 @@ func (g generate) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Optio
 	b.Set("stream", o.Stream)
 	b.Set("exclude_input_in_output", true)
 	if g.vllm {
-		vllm(b, r, o)
+		vllm(b, ep, r, o)
 	} else {
 		tensorrt(b, r, o)
 	}
@@ -54,11 +54,11 @@ func (g generate) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Optio
 		b.Set("return_num_input_tokens", true)
 		b.Set("return_num_output_tokens", true)
 	}
-	path := ep.At(o.Model)
+	path := strings.TrimSuffix(ep.At(o.Model), "_stream")
 	if !o.Stream {
-		return b.Call(strings.TrimSuffix(path, "_stream"), "", nil, r, o)
+		return b.Call(path, "", nil, r, o)
 	}
-	return b.Call(path, "text/event-stream", nil, r, o)
+	return b.Call(path+"_stream", "text/event-stream", nil, r, o)
 }
 
 // tensorrt sets the inputs of a model of TensorRT-LLM. It has no temperature of 0: the likeliest token is the first of one.
@@ -88,37 +88,26 @@ func tensorrt(b *dialect.Object, r *bench.Request, o *dialect.Options) {
 	} else {
 		b.Set("stop_words", "")
 	}
+	if s.Logprobs != nil {
+		b.Set("return_log_probs", true)
+	}
 }
 
 // vllm sets the inputs and parameters of a model of the vLLM backend. Parameters hold no lists, so that stop sequences need all of
 // them as a text of JSON, which takes the place of the others.
-func vllm(b *dialect.Object, r *bench.Request, o *dialect.Options) {
-	s := &o.Sampling
+func vllm(b *dialect.Object, ep dialect.Endpoint, r *bench.Request, o *dialect.Options) {
 	p := &dialect.Object{}
 	if r.OSL > 0 {
 		p.Set("max_tokens", r.OSL)
 	}
-	if n := leastTokens(r, o); n > 0 {
-		p.Set("min_tokens", n)
-	}
-	if s.IgnoreEOS || o.ForceLength {
-		p.Set("ignore_eos", true)
-	}
-	if s.Temperature != nil {
-		p.Set("temperature", *s.Temperature)
-	}
-	if s.TopP != nil {
-		p.Set("top_p", *s.TopP)
-	}
-	if s.TopK != nil {
-		p.Set("top_k", *s.TopK)
-	}
-	if s.Seed != nil {
-		p.Set("seed", *s.Seed)
-	}
+	p.Sampling(&o.Sampling, "seed")
+	p.Length(ep, r, o, "min_tokens")
 	b.Set("return_finish_reason", true)
-	if len(s.Stop) > 0 {
-		p.Set("stop", s.Stop)
+	if n := o.Sampling.Logprobs; n != nil {
+		p.Set("logprobs", *n)
+		b.Set("return_logprobs", true)
+	}
+	if len(o.Sampling.Stop) > 0 {
 		b.Set("sampling_parameters", string(p.Bytes()))
 		return
 	}

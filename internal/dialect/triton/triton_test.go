@@ -98,7 +98,7 @@ func TestVLLMCutOff(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
-	zero, warm, seed := 0.0, 0.7, int64(7)
+	zero, warm, seed, two := 0.0, 0.7, int64(7), 2
 	greedy := bench.Sampling{Temperature: &zero, Seed: &seed}
 	stream := dialect.Options{Model: "a/b c", Stream: true, Usage: true, ForceLength: true, Sampling: greedy}
 	for _, c := range []struct {
@@ -110,13 +110,13 @@ func TestEncode(t *testing.T) {
 	}{
 		{"TensorRT-LLM", GenerateEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, stream, "/v2/models/a%2Fb%20c/generate_stream",
 			`{"text_input":"hi","stream":true,"exclude_input_in_output":true,"max_tokens":8,"min_tokens":8,"top_k":1,"seed":7,"bad_words":"","stop_words":"","return_num_input_tokens":true,"return_num_output_tokens":true}`},
-		{"without counts", GenerateEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, dialect.Options{Model: "ensemble", Stream: true, Sampling: bench.Sampling{Temperature: &warm, Stop: []string{"."}}},
+		{"without counts", GenerateEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, dialect.Options{Model: "ensemble", Stream: true, Sampling: bench.Sampling{Temperature: &warm, Stop: []string{"."}, Logprobs: &two}},
 			"/v2/models/ensemble/generate_stream",
-			`{"text_input":"hi","stream":true,"exclude_input_in_output":true,"max_tokens":8,"temperature":0.7,"bad_words":"","stop_words":["."]}`},
+			`{"text_input":"hi","stream":true,"exclude_input_in_output":true,"max_tokens":8,"temperature":0.7,"bad_words":"","stop_words":["."],"return_log_probs":true}`},
 		{"vLLM backend", GenerateVLLMEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, stream, "/v2/models/a%2Fb%20c/generate_stream",
-			`{"text_input":"hi","stream":true,"exclude_input_in_output":true,"return_finish_reason":true,"parameters":{"max_tokens":8,"min_tokens":8,"ignore_eos":true,"temperature":0,"seed":7},"return_num_input_tokens":true,"return_num_output_tokens":true}`},
-		{"vLLM backend, a list", GenerateVLLMEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, dialect.Options{Model: "m", Sampling: bench.Sampling{Stop: []string{"."}}}, "/v2/models/m/generate",
-			`{"text_input":"hi","stream":false,"exclude_input_in_output":true,"return_finish_reason":true,"sampling_parameters":"{\"max_tokens\":8,\"stop\":[\".\"]}","return_num_input_tokens":true,"return_num_output_tokens":true}`},
+			`{"text_input":"hi","stream":true,"exclude_input_in_output":true,"return_finish_reason":true,"parameters":{"max_tokens":8,"temperature":0,"seed":7,"ignore_eos":true,"min_tokens":8},"return_num_input_tokens":true,"return_num_output_tokens":true}`},
+		{"vLLM backend, a list", GenerateVLLMEndpoint(), bench.Request{Prompt: "hi", OSL: 8}, dialect.Options{Model: "m", Sampling: bench.Sampling{Stop: []string{"."}, Logprobs: &two}}, "/v2/models/m/generate",
+			`{"text_input":"hi","stream":false,"exclude_input_in_output":true,"return_finish_reason":true,"return_logprobs":true,"sampling_parameters":"{\"max_tokens\":8,\"stop\":[\".\"],\"logprobs\":2}","return_num_input_tokens":true,"return_num_output_tokens":true}`},
 		{"infer, ids", InferEndpoint(), bench.Request{Tokens: []int{1, 306}, OSL: 8}, dialect.Options{Model: "tensorrt_llm", ForceLength: true, Sampling: greedy}, "/v2/models/tensorrt_llm/infer",
 			`{"inputs":[{"name":"input_ids","datatype":"INT32","shape":[1,2],"data":[1,306]},{"name":"input_lengths","datatype":"INT32","shape":[1,1],"data":[2]},{"name":"streaming","datatype":"BOOL","shape":[1,1],"data":[false]},` +
 				`{"name":"request_output_len","datatype":"INT32","shape":[1,1],"data":[8]},{"name":"min_tokens","datatype":"INT32","shape":[1,1],"data":[8]},{"name":"runtime_top_k","datatype":"INT32","shape":[1,1],"data":[1]},{"name":"seed","datatype":"UINT64","shape":[1,1],"data":[7]},` + flags + `]}`},
