@@ -172,8 +172,9 @@ func TestHTTP2Ends(t *testing.T) {
 		if tr := s.done[3]; tr.Fail != "" || !tr.Reused || s.body(3) != "data: 0\n\n" {
 			t.Errorf("TLS %v, afterwards: %+v", secure, tr)
 		}
+		before := e.counts.reads.Load()
 		e.Submit(&Job{ID: 4, Call: wire.Call{Method: "POST", Path: "/x"}})
-		for n := e.counts.reads.Load(); e.counts.reads.Load() == n; {
+		for e.counts.reads.Load() == before {
 			time.Sleep(ms)
 		}
 		e.Cut()

@@ -140,9 +140,9 @@ func (l *loop) readPipe(c *econn) {
 	for {
 		p.mu.Lock()
 		p.held = len(p.data) >= mostPiped
-		held := p.held
+		leave := p.held || p.err != nil // behind an error the kernel tells of an end in order
 		p.mu.Unlock()
-		if held {
+		if leave {
 			return
 		}
 		n, errno := l.recvmsg(c.fd, 0)
