@@ -21,7 +21,7 @@ func (p *Protocol) cut(t *testing.T) {
 	_, end := s.place(p.Terminator)
 	finishFrom, finishTo := s.place(Finish)
 	full := p.fold(true, tr).Text
-	for k := range len(tr.Raw) {
+	for k := range len(tr.Raw) + 1 {
 		part := transcript(p.contentType(), []string{string(tr.Raw[:k])})
 		clean := p.fold(true, part)
 		part.Fail, part.Cause = wire.FailReset, wire.ErrCut.Error()
@@ -29,6 +29,9 @@ func (p *Protocol) cut(t *testing.T) {
 		want := bench.Reset
 		if end >= 0 && k >= end {
 			want = bench.OK
+		}
+		if k == len(tr.Raw) && clean.Outcome != bench.OK {
+			t.Fatalf("not cut: %s (%s)", clean.Outcome, clean.Error)
 		}
 		if broken.Outcome != want || want != bench.OK && broken.Error != part.Cause {
 			t.Fatalf("broken after byte %d (%q): %s (%s), want %s", k, tr.Raw[:k], broken.Outcome, broken.Error, want)

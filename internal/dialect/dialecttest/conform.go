@@ -40,6 +40,16 @@ func Conform(t *testing.T, p Protocol) {
 	t.Run("request", p.request)
 }
 
+// Failures returns the names of the streamed cases that the codec does not pass, each event in a read of its own.
+func Failures(p Protocol) (names []string) {
+	for _, c := range p.cases() {
+		if c.check(&p, transcript(p.contentType(), c.pieces)) != nil {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 // kase is a streamed answer and what is to become of it.
 type kase struct {
 	name string
@@ -83,6 +93,8 @@ func (p *Protocol) cases() (out []kase) {
 	}
 	ok("an answer", ordinary, joined)
 	ok("unknown fields", ordinary.with(false, strangeFields), joined)
+	late := stream{parts: ordinary.parts, pieces: append(append([]string(nil), ordinary.pieces...), "\n")} // the body ends with a read of its own
+	ok("an end of the body after that of the answer", late, joined)
 	if !p.Lines {
 		ok("comments between events", ordinary.with(true, func(s string) string { return ": keep-alive\n\n" + s + ":\n\n" }), joined)
 		ok("lines that end in CR LF", ordinary.with(true, func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }), joined)
