@@ -66,6 +66,7 @@ type Stateless interface {
 // Abilities say what an endpoint offers beyond text in and text out.
 type Abilities struct {
 	IDsIn         bool // takes a prompt as exact token ids
+	IDsOnly       bool // takes nothing else
 	IDsOut        bool // can return token ids
 	IgnoreEOS     bool // can be told to go on after the end token
 	MinTokens     bool // can be told a least number of tokens

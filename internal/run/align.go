@@ -36,15 +36,23 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 	if p.Spec.Workload.Dataset != "random" {
 		return nil
 	}
+	if offline && p.Endpoint.Can.IDsOnly {
+		p.setMaker(workload.IDs{Low: lowID, High: highID})
+		return nil
+	}
 	if offline {
 		p.setMaker(workload.Text{Words: workload.Words(), PerWord: 1, Overhead: p.queryWords(), Query: p.queryWords(), How: "estimate: one word is one token (no server was asked)"})
 		return nil
 	}
 	t := &p.Targets[0]
 	if p.Endpoint.Can.IDsIn || p.Endpoint.Name == "completions" && p.Engine.Name() == "openai" {
-		if m, ok := p.alignIDs(ctx, t); ok {
+		m, err := p.alignIDs(ctx, t)
+		if err == nil {
 			p.setMaker(m)
 			return nil
+		}
+		if p.Endpoint.Can.IDsOnly {
+			return err
 		}
 	}
 	if m, ok := p.alignText(func(words []string) (int, bool) {
@@ -104,7 +112,7 @@ func (p *Plan) setMaker(m workload.Maker) {
 }
 
 // alignIDs tries a prompt of token ids. The server may add a begin token of its own.
-func (p *Plan) alignIDs(ctx context.Context, t *client.Target) (workload.Maker, bool) {
+func (p *Plan) alignIDs(ctx context.Context, t *client.Target) (workload.Maker, error) {
 	m := workload.IDs{Low: lowID, High: highID}
 	if v := p.Sheet.Engines[0].Vocab; v > 0 {
 		m.High = min(m.High, v*9/10)
@@ -113,11 +121,17 @@ func (p *Plan) alignIDs(ctx context.Context, t *client.Target) (workload.Maker, 
 	var q bench.Request
 	m.Make(&q, probeIDs, 0, rng.New(p.Spec.Seed, "workload/probe"))
 	n, err := p.probe(ctx, t, &q)
-	if err != nil || n < probeIDs || n > probeIDs+2 {
-		return nil, false
+	if err == nil && n == 0 && p.Endpoint.Can.IDsOnly {
+		n = probeIDs // it is not told, and there is nothing to be added to
+	}
+	if err == nil && (n < probeIDs || n > probeIDs+2) {
+		err = fault.New(fault.Usage, fmt.Sprintf("the server counts a prompt of %d token ids as %d tokens", probeIDs, n), "use an endpoint that takes a text")
+	}
+	if err != nil {
+		return nil, err
 	}
 	m.Added = n - probeIDs
-	return m, true
+	return m, nil
 }
 
 // alignText finds out how many tokens the server adds, and how many a word has. Where counting is cheap, words that are not one

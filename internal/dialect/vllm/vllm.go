@@ -18,7 +18,7 @@ type codec struct{}
 
 // GenerateEndpoint is POST /inference/v1/generate of a server with --enable-scale-out.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, Priority: true}
+	can := dialect.Abilities{IDsIn: true, IDsOnly: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, Priority: true}
 	return dialect.Endpoint{Name: "generate", Path: "/inference/v1/generate", Can: can, Codec: codec{}}
 }
 
@@ -29,7 +29,7 @@ var doneMarks = []string{"\ndata: [DONE]", "\ndata:[DONE]"}
 func (codec) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (wire.Call, error) {
 	if len(r.Tokens) == 0 {
 		return wire.Call{}, fault.New(fault.Usage, fmt.Sprintf("request %d is no token ids, and the generate endpoint of vllm takes nothing else", r.ID),
-			"use --dataset random, which can make prompts of token ids, or --endpoint completions")
+			"use --dataset random, whose prompts are token ids there, or --endpoint completions")
 	}
 	prompt, err := ep.Plain(r, o)
 	if err == nil {
