@@ -9,7 +9,8 @@ func datasetsTopic() *cobra.Command {
 		Short: "What the data sets are, and the form of their files",
 		Long: `--dataset random (the default) invents prompts of --isl input tokens as the server counts them, for --osl output tokens. They differ
 between runs unless --seed is given, and share no prefix. To embed they are texts, --batch of them in a request; to rank they are
-documents, --batch of them, with a query of 16 words: a document has --isl tokens together with the query.
+documents, --batch of them, with a query of 16 words: a document has --isl tokens, those of the query included where the server
+counts them with each document.
 
 --dataset text takes --prompt TEXT for all requests, or the lines of --dataset-path FILE, one prompt or text to embed a line, over
 and over.

@@ -38,7 +38,10 @@ tokens the server counts and where the count comes from.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.urls = args
-			if f.prompt == "" {
+			switch {
+			case f.prompt == "" && strings.HasSuffix(f.endpoint, "rerank"):
+				f.isl, f.batch = "32", 2 // random documents: a prompt is no query with documents
+			case f.prompt == "":
 				f.prompt = probePrompt
 			}
 			if f.osl == "" {

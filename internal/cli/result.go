@@ -83,7 +83,7 @@ func nextCommand(res *run.Result) string {
 		}
 		return strings.Join(probe, " ")
 	}
-	if rps, ok := s.Metrics.Value("request_throughput"); ok && load.Shape == bench.Closed && m.Spec.Target.Stream {
+	if rps, ok := s.Metrics.Value("request_throughput"); ok && load.Shape == bench.Closed && (m.Spec.Target.Stream || m.Spec.Target.Task != bench.Generate) {
 		// a rate that this server can surely hold
 		return fmt.Sprintf("prony run %s --request-rate %s --num-requests %d", targetFlags(m), twoDigits(0.7*rps), max(100, m.Planned))
 	}
@@ -95,7 +95,7 @@ func targetFlags(m *bench.Manifest) string {
 	words := []string{"--url", report.ShellQuote(m.Spec.Target.URLs[0])}
 	for i, word := range m.Command {
 		name, value, ok := strings.Cut(word, "=")
-		if !slices.Contains([]string{"--model", "--engine", "--endpoint", "--proxy"}, name) {
+		if !slices.Contains([]string{"--model", "--engine", "--endpoint", "--proxy", "--batch"}, name) {
 			continue
 		}
 		if !ok && i+1 < len(m.Command) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,13 +66,19 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 		return nil
 	}
 	var failed error
-	m, ok := p.alignText(func(words []string) (int, bool) {
-		n, err := p.probe(ctx, t, p.probeRequest(words))
+	count := func(words []string, documents int) (int, bool) {
+		n, err := p.probe(ctx, t, p.probeRequest(words, documents))
 		if err != nil {
 			failed = err
 		}
 		return n, err == nil && n > 0
-	}, "prompt_tokens of probes", false)
+	}
+	m, ok := p.alignText(func(words []string) (int, bool) { return count(words, 1) }, "prompt_tokens of probes", false)
+	if ok && p.Endpoint.Task == bench.Rerank {
+		if two, ok := count(m.Words[:fewWords], 2); ok {
+			m = alignQuery(m, two)
+		}
+	}
 	switch {
 	case errors.Is(failed, errUnreadable):
 		p.deps.say("a probe's answer could not be read (%v): prompt lengths are an estimate", failed)
@@ -86,16 +93,27 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 	return nil
 }
 
-// probeRequest is a request with one prompt or input of such words, and before a document with a query as long as those of the run.
-func (p *Plan) probeRequest(words []string) *bench.Request {
+// probeRequest is a request with one prompt or input of such words, or with so many documents of them and a query as long as those of the run.
+func (p *Plan) probeRequest(words []string, documents int) *bench.Request {
 	text := strings.Join(words, " ")
 	switch p.Endpoint.Task {
 	case bench.Embed:
 		return &bench.Request{Inputs: []string{text}}
 	case bench.Rerank:
-		return &bench.Request{Query: strings.Join(workload.Words()[:queryWords], " "), Inputs: []string{text}}
+		return &bench.Request{Query: strings.Join(workload.Words()[:queryWords], " "), Inputs: slices.Repeat([]string{text}, documents)}
 	}
 	return &bench.Request{Prompt: text}
+}
+
+// alignQuery finds out whether the query counts with each document, as where a model reads both together, or once a request, as where
+// each is embedded by itself. Two is the count of a request with two documents of a few words.
+func alignQuery(m workload.Text, two int) workload.Text {
+	one := m.Overhead + int(float64(fewWords)*m.PerWord+0.5)
+	if once := 2*one - two; once >= m.Query/2 {
+		m.Once, m.Overhead = once, max(0, m.Overhead-once)
+		m.How += ", the query counted once a request"
+	}
+	return m
 }
 
 // queryWords is the length of the queries that go before documents.

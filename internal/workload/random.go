@@ -148,6 +148,7 @@ type Text struct {
 	PerWord  float64 // tokens a word, on the average; exactly 1 where the words were checked
 	Overhead int     // tokens that the server adds: begin token, chat template, the query before a document
 	Query    int     // words of the query that goes before the documents of a request; 0 = there is none
+	Once     int     // tokens of a request besides its documents: the query, where it is not counted with each
 	How      string  // how that was found out
 }
 
@@ -173,6 +174,7 @@ func (m Text) Make(q *bench.Request, n, number int, r *rng.Stream) {
 			b.WriteString(m.Words[r.IntN(len(m.Words))])
 		}
 		q.Query = b.String()
+		q.ISL += m.Once
 		b.Reset()
 	}
 	first := digits(number, len(m.Words))

@@ -28,6 +28,9 @@ func (embed) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 	return b.Call(ep.Path, "", nil, r, o)
 }
 
+// Stateless implements dialect.Stateless.
+func (embed) Stateless() {}
+
 // Decoder implements dialect.Codec.
 func (embed) Decoder(dialect.Endpoint) dialect.Decoder { return embed{} }
 

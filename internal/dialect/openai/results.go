@@ -41,6 +41,9 @@ func (embeddings) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Optio
 	return b.Call(ep.Path, "", nil, r, o)
 }
 
+// Stateless implements dialect.Stateless.
+func (embeddings) Stateless() {}
+
 // Decoder implements dialect.Codec.
 func (embeddings) Decoder(dialect.Endpoint) dialect.Decoder { return embeddings{} }
 
@@ -87,6 +90,9 @@ func (rerank) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) 
 	b.Set("documents", r.Inputs)
 	return b.Call(ep.Path, "", nil, r, o)
 }
+
+// Stateless implements dialect.Stateless.
+func (rerank) Stateless() {}
 
 // Decoder implements dialect.Codec.
 func (rerank) Decoder(dialect.Endpoint) dialect.Decoder { return rerank{} }

@@ -70,6 +70,9 @@ func (embed) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) (
 	return b.Call(ep.Path, "", nil, r, o)
 }
 
+// Stateless implements dialect.Stateless.
+func (embed) Stateless() {}
+
 // Decoder implements dialect.Codec.
 func (embed) Decoder(dialect.Endpoint) dialect.Decoder { return embed{} }
 
@@ -102,6 +105,9 @@ func (rerank) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options) 
 	b.Set("texts", r.Inputs)
 	return b.Call(ep.Path, "", nil, r, o)
 }
+
+// Stateless implements dialect.Stateless.
+func (rerank) Stateless() {}
 
 // Decoder implements dialect.Codec.
 func (rerank) Decoder(dialect.Endpoint) dialect.Decoder { return rerank{} }
