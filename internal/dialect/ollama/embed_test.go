@@ -1,13 +1,16 @@
 package ollama
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/dialect/dialecttest"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/wire"
 )
@@ -40,4 +43,13 @@ func TestEmbed(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+}
+
+func TestEmbedConforms(t *testing.T) {
+	dialecttest.ConformLists(t, dialecttest.Lists{Endpoint: EmbedEndpoint(), Value: "[0.5,-1]", Ordered: true, Prompt: bench.FromCount,
+		Refusal: func(words string) string { return `{"error":` + dialecttest.JSON(words) + `}` },
+		Write: func(inputs []int, value string, tokens int) (http.Header, string) {
+			vectors := strings.Join(slices.Repeat([]string{value}, len(inputs)), ",")
+			return nil, fmt.Sprintf(`{"model":"m","embeddings":[%s],"total_duration":3000000,"prompt_eval_count":%d}`, vectors, tokens)
+		}})
 }

@@ -185,3 +185,21 @@ func BenchmarkFoldWays(b *testing.B) {
 		})
 	}
 }
+
+// An answer of 32 vectors of 1,024 numbers.
+func BenchmarkEmbeddings(b *testing.B) {
+	vector := "[" + strings.Repeat("-0.0123456789,", 1023) + "0.5]"
+	inputs := make([]int, 32)
+	for i := range inputs {
+		inputs[i] = i
+	}
+	body := []byte(`{"data":` + results(inputs, `{"index":%d,"embedding":%s}`, vector) + `,"usage":{"prompt_tokens":9}}`)
+	b.SetBytes(int64(len(body)))
+	var d dialect.Delta
+	for b.Loop() {
+		d.Results = d.Results[:0]
+		if err := (embeddings{}).Body(body, &d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
