@@ -74,6 +74,7 @@ type Abilities struct {
 	ServerTimings bool // tells its own times
 	EventUsage    bool // counts tokens in each event when asked
 	Priority      bool // takes a priority
+	Format        bool // takes a form of the answer, where the protocol alone promises none
 	NoFinish      bool // never tells why an answer ended: the end of the body is the end
 }
 
@@ -88,6 +89,7 @@ type Options struct {
 	MaxTokensField string
 	Sampling       bench.Sampling
 	Tools          json.RawMessage // the list of tools, in the form of the OpenAI API; nil = none
+	ToolChoice     json.RawMessage // which of them is to be called, in the same form; nil = that of the server
 	ResponseFormat json.RawMessage // the form that the answer must have, as response_format of the OpenAI API; nil = none
 	ForceLength    bool            // the answer should have exactly the asked length, where the endpoint can
 	Extra          json.RawMessage

@@ -23,7 +23,7 @@ func (ep Endpoint) Plain(r *bench.Request, o *Options) (prompt any, err error) {
 	case len(r.Messages) > 0:
 		return nil, ep.refuse(r, "a chat", "use an endpoint for chats, such as --endpoint chat")
 	case len(o.Tools) > 0:
-		return nil, fault.New(fault.Usage, fmt.Sprintf("the %s endpoint takes no tools", ep.Name), "use an endpoint for chats, such as --endpoint chat")
+		return nil, ep.NoTools(o)
 	case len(r.Tokens) > 0:
 		return r.Tokens, nil
 	}
