@@ -13,7 +13,7 @@ import (
 func completeWords(cmd *cobra.Command) {
 	words := map[string][]string{
 		"endpoint": endpointNames(), "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"},
-		"stamps": stampGrades, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"},
+		"stamps": stampGrades, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"}, "dialect": sim.Dialects(),
 		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Engines().Names()...),
 		"goodput": {"ttft:", "tpot:", "itl:", "e2el:"},
 		"isl":     {"uniform:", "normal:", "truncnormal:", "lognormal:"}, "osl": {"uniform:", "normal:", "truncnormal:", "lognormal:"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,18 +23,21 @@ func (a *app) simCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Serve a simulated engine: exact latencies, a batching model, or recorded answers",
-		Long: `sim serves the OpenAI API on a loopback port, without a model.
+		Long: `sim serves the API of an engine on a loopback port, without a model.
 
 exact    given TTFT and ITL, written on time; GET /truth tells when each request arrived and each event was written
 engine   a model of continuous batching (chunked prefill, KV blocks, prefix cache, preemption): it saturates as real engines do
 script   recorded answers: a case or wire file, or a directory of them, each under /<name>/v1/...
 
-All answer /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /metrics (under vLLM's names) and /truth.
+--dialect says whose API: its endpoints with the events as that engine writes them, its errors, what it tells of itself, its
+metrics under its names. The default, prony-sim, has vLLM's /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health
+and /metrics. All have /truth. The dialects are ` + strings.Join(sim.Dialects()[1:], ", ") + `.
 
 Faults, in exact and engine mode, are a list of kind[@argument]:share, the share from 0 to 1 or everyN:
 ` + sim.FaultWords,
 		Example: `  prony sim
   prony sim --ttft 50ms --itl 10ms
+  prony sim --dialect sglang --reasoning 20
   prony sim --mode engine --preset h200/llama-70b/fp8/tp8
   prony sim --faults "429:0.1,cut@5:0.02"
   prony sim --script testdata/cases`,
@@ -54,14 +58,16 @@ Faults, in exact and engine mode, are a list of kind[@argument]:share, the share
 	f.SortFlags = false
 	f.StringVar(&addr, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one, unix:/path is a unix socket")
 	f.StringVar(&mode, "mode", "exact", "exact, engine or script (--script alone means script)")
+	f.StringVar(&cfg.Dialect, "dialect", sim.DefaultDialect, "engine whose API is spoken")
 	f.StringVar(&cfg.Model, "model", sim.DefaultModel, "name of the served model")
 	f.IntVar(&cfg.MaxModelLen, "max-model-len", sim.DefaultModelLen, "tokens of prompt and answer together")
-	f.StringVar(&cfg.APIKey, "require-key", "", "bearer token that /v1 asks for")
+	f.StringVar(&cfg.APIKey, "require-key", "", "key that is asked for, where the engine asks for one")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "seed of every draw")
 	f.StringVar(&ttft, "ttft", "50ms", "exact: time to first token; a duration, uniform:a,b, normal:m,s or lognormal:m,s")
 	f.StringVar(&itl, "itl", "10ms", "exact: time between tokens, same laws")
 	f.IntVar(&cfg.TokensPerChunk, "tokens-per-chunk", 1, "exact: tokens in one event")
 	f.StringVar(&output, "output", "", "length that the model would choose, in tokens; same laws (default: as many as allowed)")
+	f.IntVar(&cfg.Reasoning, "reasoning", 0, "tokens of thinking before the answer, where the endpoint tells of such")
 	f.StringVar(&cfg.Engine.Preset, "preset", sim.DefaultPreset, "engine: hardware/model/precision/tpN")
 	f.StringVar(&cost, "cost", "", `engine: step time by coefficients in place of a preset, e.g. "base=5ms,prefill=20us,decode=50us,read=10ns"`)
 	f.IntVar(&cfg.Engine.MaxNumSeqs, "max-num-seqs", 0, "engine: sequences in a step (default 1024)")

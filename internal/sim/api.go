@@ -21,52 +21,56 @@ func (s *Server) handle(c *conn, req *request) (under *reply, keep bool) {
 	if s.plays != nil {
 		return s.play(c, req)
 	}
-	if s.cfg.APIKey != "" && strings.HasPrefix(path, "/v1") && req.Method != http.MethodOptions && !s.authorized(req) {
-		return nil, c.answerJSON(http.StatusUnauthorized, []byte(`{"error":"Unauthorized"}`))
+	d, known := s.lang, false
+	if s.cfg.APIKey != "" && d.guards(path) && req.Method != http.MethodOptions && !s.authorized(req) {
+		return nil, c.refused(d.refusalOf(path), &apiError{status: http.StatusUnauthorized, kind: "AuthenticationError", cause: unauthorized,
+			message: "Unauthorized"})
 	}
-	switch path {
-	case "/v1/chat/completions", "/v1/completions":
-		if req.Method == http.MethodPost {
-			return s.generate(c, req, path == "/v1/chat/completions")
+	for i := range d.routes {
+		r := &d.routes[i]
+		if model, ok := r.matches(path); ok {
+			if req.Method == http.MethodPost {
+				req.model = model
+				return s.generate(c, req, r)
+			}
+			known = true
 		}
-		return nil, methodNotAllowed(c)
-	case "/tokenize", "/detokenize":
-		if req.Method != http.MethodPost {
-			return nil, methodNotAllowed(c)
-		}
-		answer := s.tokenizeEndpoint
-		if path == "/detokenize" {
-			answer = s.detokenizeEndpoint
-		}
-		body, err := answer(req)
-		if err != nil {
-			return nil, c.answerJSON(err.status, err.body())
-		}
-		return nil, c.answerJSON(http.StatusOK, body)
 	}
-	var body []byte
-	kind := "application/json"
-	switch path {
-	case "/health", "/ping":
-		kind = ""
-	case "/version":
-		body = []byte(`{"version":"0.32.0"}`)
-	case "/v1/models":
-		body = s.modelList()
-	case "/load":
-		body = append(strconv.AppendInt([]byte(`{"server_load":`), s.loaded.Load(), 10), '}')
-	case "/metrics":
-		kind, body = "text/plain; version=1.0.0; charset=utf-8", s.metricsPage()
-	default:
-		return nil, notFound(c)
-	}
-	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+	if known {
 		return nil, methodNotAllowed(c)
 	}
-	if req.Method == http.MethodHead {
-		return nil, c.answerHead(http.StatusOK, kind, len(body))
+	return nil, s.lookup(c, req, path)
+}
+
+// lookup answers what needs no generation.
+func (s *Server) lookup(c *conn, req *request, path string) bool {
+	known := false
+	for i := range s.lang.pages {
+		p := &s.lang.pages[i]
+		_, ok := match(p.path, path)
+		head := req.Method == http.MethodHead && p.method == http.MethodGet
+		if known = known || ok; !ok || req.Method != p.method && !head {
+			continue
+		}
+		body, err := p.body(s, req)
+		switch {
+		case err != nil:
+			return c.refused(s.lang.refuse, err)
+		case head:
+			return c.answerHead(http.StatusOK, p.kind, len(body))
+		}
+		return c.answer(http.StatusOK, p.kind, body)
 	}
-	return nil, c.answer(http.StatusOK, kind, body)
+	if known {
+		return methodNotAllowed(c)
+	}
+	return notFound(c)
+}
+
+// refused answers with a refusal, ahead of any reply.
+func (c *conn) refused(form refusal, e *apiError) bool {
+	status, body := form(e)
+	return c.answerJSON(status, body)
 }
 
 func notFound(c *conn) bool {
@@ -79,18 +83,7 @@ func methodNotAllowed(c *conn) bool {
 
 func (s *Server) authorized(req *request) bool {
 	scheme, key, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "bearer") && key == s.cfg.APIKey
-}
-
-// modelList is the body of GET /v1/models.
-func (s *Server) modelList() []byte {
-	created := strconv.FormatInt(s.start.Unix(), 10)
-	name := string(appendQuoted(nil, s.cfg.Model))
-	return []byte(`{"object":"list","data":[{"id":` + name + `,"object":"model","created":` + created +
-		`,"owned_by":"prony-sim","root":` + name + `,"parent":null,"max_model_len":` + strconv.Itoa(s.cfg.MaxModelLen) +
-		`,"permission":[{"id":"modelperm-prony-sim","object":"model_permission","created":` + created +
-		`,"allow_create_engine":false,"allow_sampling":true,"allow_logprobs":true,"allow_search_indices":false,"allow_view":true,` +
-		`"allow_fine_tuning":false,"organization":"*","group":null,"is_blocking":false}]}]}`)
+	return strings.EqualFold(scheme, "bearer") && key == s.cfg.APIKey || s.lang.keyHeader != "" && req.Header.Get(s.lang.keyHeader) == s.cfg.APIKey
 }
 
 func (s *Server) tokenizeEndpoint(req *request) ([]byte, *apiError) {
@@ -180,13 +173,11 @@ func jsonOnly(req *request) *apiError {
 	return nil
 }
 
-const page429 = `{"error":{"message":"Rate limit reached","type":"TooManyRequestsError","param":null,"code":429}}`
-
 const htmlPage = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Sign in</h1></body></html>\n"
 
 // newReply makes the reply to a request, with its truth begun.
-func (s *Server) newReply(c *conn, req *request) *reply {
-	r := &reply{s: s, c: c, done: make(chan struct{}), wake: make(chan struct{}, 1), out: c.out[:0], ev: c.ev, keep: !c.close, turn: c.begun,
+func (s *Server) newReply(c *conn, req *request, refuse refusal) *reply {
+	r := &reply{s: s, c: c, refuse: refuse, done: make(chan struct{}), wake: make(chan struct{}, 1), out: c.out[:0], ev: c.ev, keep: !c.close, turn: c.begun,
 		rec: TruthRecord{ID: s.ids.Add(1), Client: req.Header.Get("X-Request-Id"), Path: req.URL.Path, Arrival: req.arrival,
 			ArrivalWall: req.wall.UnixNano(), ArrivalStamp: "user"}}
 	if req.stamped {
@@ -199,9 +190,9 @@ func (s *Server) newReply(c *conn, req *request) *reply {
 
 func (r *reply) idField() field { return field{"x-prony-request", strconv.FormatUint(r.rec.ID, 10)} }
 
-// generate answers a chat or a completion.
-func (s *Server) generate(c *conn, req *request, chat bool) (*reply, bool) {
-	r := s.newReply(c, req)
+// generate answers a request to generate, or to embed or rank.
+func (s *Server) generate(c *conn, req *request, by *route) (*reply, bool) {
+	r := s.newReply(c, req, by.refusal(s.lang))
 	r.faults = s.cfg.strike(r.rec.ID)
 	r.rec.Fault = r.faults.words
 	if r.faults.close {
@@ -210,25 +201,29 @@ func (s *Server) generate(c *conn, req *request, chat bool) (*reply, bool) {
 	if f := r.faults.instead; f != nil {
 		return r.instead(f)
 	}
-	bad := jsonOnly(req)
 	var g *generation
+	w, bad := by.read(s, req)
 	if bad == nil {
-		g, bad = s.parseGeneration(chat, req.body)
+		if w.prompt == nil && w.loads != nil {
+			return r.whole(http.StatusOK, "application/json", w.loads(s, r.rec.ID))
+		}
+		g, bad = s.generation(w)
 	}
 	if bad != nil {
-		return r.whole(bad.status, "application/json", bad.body())
+		return r.refused(bad)
 	}
 	if f := r.faults.middle; f != nil && f.Kind == FaultError && !g.stream {
 		return r.instead(&Fault{Kind: FaultFail, Status: http.StatusInternalServerError})
 	}
 	r.rec.Status, r.rec.Stream, r.rec.Prompt = http.StatusOK, g.stream, len(g.prompt)
-	g.name(r.rec.Client, s.cfg.Seed, r.rec.ID, req.wall)
+	g.name(by.prefix, r.rec.Client, s.cfg.Seed, r.rec.ID, req.wall)
+	g.epoch, g.arrival, g.last = s.start, req.arrival, req.arrival
 	g.noUsage = r.faults.noUsage
 	if r.faults.empty {
-		g.output, g.finish = 1, "stop"
+		g.output, g.finish, g.think, g.call = 1, finishStop, 0, ""
 	}
 	r.gen = g
-	src := &generated{emitter: newEmitter(g)}
+	src := &generated{generation: g, speaker: by.speak(g, w)}
 	r.src = src
 	if s.drive == nil {
 		src.line = s.exactTimes(r.rec.ID, req.arrival, g.output)
@@ -243,14 +238,14 @@ func (s *Server) generate(c *conn, req *request, chat bool) (*reply, bool) {
 		}
 	}
 	s.met.running.Add(1)
-	return r, r.begin(g.stream)
+	return r, r.begin(g.stream, by.stream)
 }
 
 // begin sends the head where that goes ahead of the body, and the reply on its way; false when the connection has gone.
-func (r *reply) begin(stream bool) bool {
+func (r *reply) begin(stream bool, streams string) bool {
 	c, kind, writes := r.c, "application/json", 1
 	if stream {
-		kind, writes = "text/event-stream; charset=utf-8", min(r.gen.output/r.s.cfg.TokensPerChunk+2, maxWritesPerRequest)
+		kind, writes = streams, min(r.gen.output/r.s.cfg.TokensPerChunk+3, maxWritesPerRequest)
 	}
 	r.rec.grow(writes)
 	fields := []field{{"content-type", kind}, r.idField()}
@@ -297,18 +292,26 @@ func (r *reply) instead(f *Fault) (*reply, bool) {
 	switch f.Kind {
 	case FaultThrottle:
 		seconds := strconv.Itoa(int((f.Delay + time.Second - 1) / time.Second))
-		return r.whole(http.StatusTooManyRequests, "application/json", []byte(page429), field{"retry-after", seconds})
+		_, body := r.refuse(&apiError{status: http.StatusTooManyRequests, kind: "TooManyRequestsError", message: "Rate limit reached"})
+		return r.whole(http.StatusTooManyRequests, "application/json", body, field{"retry-after", seconds})
 	case FaultHTML:
 		return r.whole(http.StatusOK, "text/html; charset=utf-8", []byte(htmlPage))
 	}
 	if f.Text {
 		return r.whole(f.Status, "text/plain; charset=utf-8", []byte(http.StatusText(f.Status)))
 	}
-	e := apiError{f.Status, strings.ReplaceAll(http.StatusText(f.Status), " ", "") + "Error", "", http.StatusText(f.Status)}
+	e := apiError{status: f.Status, kind: strings.ReplaceAll(http.StatusText(f.Status), " ", "") + "Error", message: http.StatusText(f.Status)}
 	if f.Status == http.StatusInternalServerError {
 		e.kind = "InternalServerError"
 	}
-	return r.whole(f.Status, "application/json", e.body())
+	_, body := r.refuse(&e)
+	return r.whole(f.Status, "application/json", body)
+}
+
+// refused answers with a refusal.
+func (r *reply) refused(e *apiError) (*reply, bool) {
+	status, body := r.refuse(e)
+	return r.whole(status, "application/json", body)
 }
 
 // whole answers at once, and ends the reply.
@@ -344,8 +347,7 @@ func (s *Server) truthEndpoint(c *conn, req *request) bool {
 	if v := req.URL.Query().Get("since"); v != "" {
 		n, err := strconv.ParseUint(v, 10, 64)
 		if err != nil {
-			bad := invalid("since must be a sequence number")
-			return c.answerJSON(bad.status, bad.body())
+			return c.refused(vllmRefusal, invalid("since must be a sequence number"))
 		}
 		since = n
 	}

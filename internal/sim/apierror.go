@@ -8,15 +8,37 @@ import (
 	"strconv"
 )
 
-// apiError is a refusal in the words and the form of vLLM 0.32.
+// apiError is a refusal in the words of vLLM 0.32. Dialects have words of their own for its causes.
 type apiError struct {
 	status  int
 	kind    string
 	param   string // "" = null
 	message string
+
+	cause          refusedFor
+	model          string // unknown model
+	prompt, window int    // too long: tokens
 }
 
-func (e *apiError) body() []byte {
+// refusedFor are causes that engines tell in ways of their own.
+type refusedFor uint8
+
+const (
+	otherwise refusedFor = iota
+	unknownModel
+	tooLong
+	malformedJSON
+	unauthorized
+)
+
+// refusal writes a refusal in the form of a dialect.
+type refusal func(e *apiError) (status int, body []byte)
+
+// vllmRefusal is the form of vLLM.
+func vllmRefusal(e *apiError) (int, []byte) {
+	if e.cause == unauthorized {
+		return e.status, []byte(`{"error":"Unauthorized"}`)
+	}
 	b := append([]byte(nil), `{"error":{"message":`...)
 	b = appendQuoted(b, e.message)
 	b = append(b, `,"type":`...)
@@ -29,23 +51,24 @@ func (e *apiError) body() []byte {
 	}
 	b = append(b, `,"code":`...)
 	b = strconv.AppendInt(b, int64(e.status), 10)
-	return append(b, "}}"...)
+	return e.status, append(b, "}}"...)
 }
 
 // invalid is a value that the engine refuses.
 func invalid(message string) *apiError {
-	return &apiError{http.StatusBadRequest, "BadRequestError", "", message}
+	return &apiError{status: http.StatusBadRequest, kind: "BadRequestError", message: message}
 }
 
 // invalidParam is the same with the parameter named, also inside the message.
 func invalidParam(param string, value int, format string, args ...any) *apiError {
-	return &apiError{http.StatusBadRequest, "BadRequestError", param,
-		fmt.Sprintf(format, args...) + fmt.Sprintf(" (parameter=%s, value=%d)", param, value)}
+	return &apiError{status: http.StatusBadRequest, kind: "BadRequestError", param: param,
+		message: fmt.Sprintf(format, args...) + fmt.Sprintf(" (parameter=%s, value=%d)", param, value)}
 }
 
 // unprocessable is a body that does not fit the protocol.
 func unprocessable(param, problem string) *apiError {
-	return &apiError{http.StatusBadRequest, http.StatusText(http.StatusBadRequest), param, "1 validation error:\n  " + problem}
+	return &apiError{status: http.StatusBadRequest, kind: http.StatusText(http.StatusBadRequest), param: param,
+		message: "1 validation error:\n  " + problem}
 }
 
 // missingField is a required field that is not there.
@@ -66,7 +89,9 @@ func badJSON(err error) *apiError {
 		at = strconv.FormatInt(syntax.Offset, 10)
 	}
 	const problem = "{'type': 'json_invalid', 'loc': 'body.%s', 'msg': 'JSON decode error', 'input': {}, 'ctx': {'error': '%s'}}"
-	return unprocessable("body."+at, fmt.Sprintf(problem, at, err))
+	e := unprocessable("body."+at, fmt.Sprintf(problem, at, err))
+	e.cause = malformedJSON
+	return e
 }
 
 // appendQuoted appends a JSON string. Strings that need no escape, which is nearly all of them, are not looked at twice.

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prony-bench/prony/internal/fault"
@@ -21,9 +23,11 @@ type Config struct {
 	Mode Mode
 	Seed uint64 // of every draw: latencies, lengths, texts, faults
 
+	Dialect string // whose protocols it speaks, one of Dialects; "" = DefaultDialect
+
 	Model       string // served name; "" = DefaultModel
 	MaxModelLen int    // tokens of prompt and answer together; 0 = DefaultModelLen
-	APIKey      string // asked for on /v1 as a bearer token; "" = none
+	APIKey      string // asked for where the engine asks for one; "" = none
 
 	TTFT Law // exact: arrival of the whole request to its first token. Script: to the first event of a file without times
 	ITL  Law // exact: between tokens. Script: between the events of a file without times
@@ -31,6 +35,8 @@ type Config struct {
 	// Output is the length that the model would choose, in tokens with the end token; a request's max_tokens bounds it, its
 	// min_tokens raise it, and with ignore_eos it does not count. Undefined: max_tokens, or DefaultOutput when a chat gives none.
 	Output Law
+	// Reasoning is how many tokens of thinking come before the answer, where the endpoint tells of such. They count as output.
+	Reasoning int
 	// TokensPerChunk is how many tokens a chunk of the stream carries, as vLLM's stream_interval: the first token goes out alone,
 	// then one chunk for so many tokens, at the time of the last of them. 0 = 1. Exact mode only.
 	TokensPerChunk int
@@ -55,6 +61,7 @@ type Config struct {
 // The defaults of Config.
 const (
 	DefaultModel         = "prony-sim"
+	DefaultDialect       = "prony-sim" // vLLM's chat and completions, under a name of its own
 	DefaultModelLen      = 32768
 	DefaultOutput        = 128
 	DefaultSpin          = 80 * time.Microsecond // a sleep ends 20 to 80 us late
@@ -85,6 +92,10 @@ func (c *Config) Validate() error {
 	switch {
 	case c.MaxModelLen < 0 || c.MaxModelLen > maxModelLen:
 		return fault.Usagef("", "max model length must be between 1 and %d", maxModelLen)
+	case c.Dialect != "" && !slices.Contains(Dialects(), c.Dialect):
+		return fault.Usagef("the dialects are "+strings.Join(Dialects(), ", "), "dialect %q is unknown", c.Dialect)
+	case c.Reasoning < 0 || c.Reasoning > maxModelLen:
+		return fault.Usagef("", "reasoning must be between 0 and %d tokens", maxModelLen)
 	case c.TokensPerChunk < 0:
 		return fault.Usagef("", "tokens per chunk must be above 0")
 	case c.TokensPerChunk > 1 && c.Mode != ModeExact:
@@ -120,6 +131,9 @@ func (c *Config) modelLen() int {
 // withDefaults fills in what was left zero.
 func (c Config) withDefaults() Config {
 	c.MaxModelLen = c.modelLen()
+	if c.Dialect == "" {
+		c.Dialect = DefaultDialect
+	}
 	if c.Model == "" {
 		c.Model = DefaultModel
 	}

@@ -68,6 +68,7 @@ type request struct {
 	arrival time.Duration // of its last byte: the kernel's stamp, or when it had been read
 	wall    time.Time     // the same on the wall clock
 	stamped bool          // it is the kernel's stamp
+	model   string        // that the path names
 }
 
 // serve reads requests until the connection closes.

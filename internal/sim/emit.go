@@ -2,20 +2,24 @@ package sim
 
 import "strconv"
 
-// The emitters write the keys of vLLM 0.32 in its order. They append to buffers that are used again, since one thread may have to
-// write 100,000 chunks a second.
-
-// fingerprint is the system_fingerprint: it names this program, so that nobody takes its figures for those of an engine.
-const fingerprint = "prony-sim-0.32"
-
-// emitter writes the events of one generation.
+// emitter is the speaker of vLLM's chat and completions. It writes the keys of vLLM 0.32 in its order, and by hand, since one thread
+// may have to write 100,000 chunks a second to calibrate a client.
 type emitter struct {
 	*generation
 	prefix []byte // of every chunk, up to the choices
 	sent   int    // tokens written so far
 }
 
-func newEmitter(g *generation) *emitter {
+// fingerprint is the default system_fingerprint: it names this program, so that nobody takes its figures for those of an engine.
+const fingerprint = "prony-sim-0.32"
+
+func newEmitter(g *generation) speaker {
+	if !g.chat {
+		g.think = 0
+	}
+	if g.call != "" {
+		return vllmToolForm().speak(g)
+	}
 	e := &emitter{generation: g}
 	object := "text_completion"
 	if g.chat {
@@ -33,6 +37,40 @@ func newEmitter(g *generation) *emitter {
 	return e
 }
 
+func (e *emitter) early(*event) {}
+
+func (e *emitter) tokens(ev *event, from, to int) {
+	if from == 0 && e.chat {
+		ev.body = e.role(ev.body)
+		ev.cut()
+	}
+	if from < e.think && e.think < to { // reasoning and answer do not share a chunk
+		ev.body = e.chunk(ev.body, e.think-from)
+		ev.cut()
+		from = e.think
+	}
+	ev.body = e.chunk(ev.body, to-from)
+	ev.cut()
+}
+
+func (e *emitter) tail(ev *event) {
+	if e.usage && !e.noUsage {
+		ev.body = e.usageChunk(ev.body)
+		ev.cut()
+	}
+	ev.body = append(ev.body, doneEvent...)
+	ev.cut()
+}
+
+func (e *emitter) broken(ev *event) {
+	ev.body = append(ev.body, errorEvent...)
+	ev.cut()
+	ev.body = append(ev.body, doneEvent...)
+	ev.cut()
+}
+
+func (e *emitter) fields(b []byte) []byte { return b }
+
 // role appends the first chunk of a chat, which has no token.
 func (e *emitter) role(b []byte) []byte {
 	b = append(b, e.prefix...)
@@ -49,15 +87,23 @@ func (e *emitter) chunk(b []byte, n int) []byte {
 	e.sent += n
 	last := e.sent == e.output
 	b = append(b, e.prefix...)
-	if e.chat {
-		b = append(b, `{"index":0,"delta":{"content":"`...)
-	} else {
+	switch {
+	case !e.chat:
 		b = append(b, `{"index":0,"text":"`...)
+	case from < e.think:
+		b = append(b, `{"index":0,"delta":{"reasoning":"`...)
+	case e.think > 0 && n == 1 && last && e.ends(): // a parser of reasoning has nothing to say to the end token
+		b = append(b, `{"index":0,"delta":{`...)
+	default:
+		b = append(b, `{"index":0,"delta":{"content":"`...)
 	}
 	b = e.words(b, from, e.sent)
-	if e.chat {
+	switch {
+	case e.chat && b[len(b)-1] == '{':
+		b = append(b, `},"logprobs":null,"finish_reason":`...)
+	case e.chat:
 		b = append(b, `"},"logprobs":null,"finish_reason":`...)
-	} else {
+	default:
 		b = append(b, `","logprobs":null,"finish_reason":`...)
 	}
 	if last {
@@ -79,7 +125,9 @@ func (e *emitter) chunk(b []byte, n int) []byte {
 	b = append(b, "}]"...)
 	b = e.running(b)
 	if last && !e.usage {
-		b = append(b, `,"system_fingerprint":"`+fingerprint+`"`...)
+		b = append(b, `,"system_fingerprint":"`...)
+		b = append(b, e.print...)
+		b = append(b, '"')
 	}
 	return append(b, "}\n\n"...)
 }
@@ -117,8 +165,19 @@ func (e *emitter) usageChunk(b []byte) []byte {
 		b = strconv.AppendInt(b, int64(e.cached), 10)
 		b = append(b, '}')
 	}
-	return append(b, "},\"system_fingerprint\":\""+fingerprint+"\"}\n\n"...)
+	if e.think > 0 {
+		b = append(b, `,"completion_tokens_details":{"reasoning_tokens":`...)
+		b = strconv.AppendInt(b, int64(min(e.think, e.sent)), 10)
+		b = append(b, '}')
+	}
+	b = append(b, `},"system_fingerprint":"`...)
+	b = append(b, e.print...)
+	return append(b, "\"}\n\n"...)
 }
+
+// errorEvent is how vLLM tells of an error once a stream has begun.
+const errorEvent = `data: {"error": {"message": "Internal server error", "type": "InternalServerError", "param": null, "code": 500}}` +
+	"\n\n"
 
 const doneEvent = "data: [DONE]\n\n"
 
@@ -137,8 +196,15 @@ func (e *emitter) whole(b []byte) []byte {
 	b = appendQuoted(b, e.model)
 	if e.chat {
 		b = append(b, `,"choices":[{"index":0,"message":{"role":"assistant","content":"`...)
-		b = e.words(b, 0, e.output)
-		b = append(b, `","refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":null}`...)
+		b = e.words(b, e.think, e.output)
+		b = append(b, `","refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":`...)
+		if e.think > 0 {
+			b = append(b, '"')
+			b = e.words(b, 0, e.think)
+			b = append(b, `"}`...)
+		} else {
+			b = append(b, "null}"...)
+		}
 	} else {
 		b = append(b, `,"choices":[{"index":0,"text":"`...)
 		b = e.words(b, 0, e.output)
@@ -152,7 +218,9 @@ func (e *emitter) whole(b []byte) []byte {
 		b = append(b, `,"prompt_logprobs":null,"prompt_token_ids":`...)
 		b = e.promptIDs(b, e.tokenIDs)
 	}
-	b = append(b, `,"routed_experts":null}],"service_tier":null,"system_fingerprint":"`+fingerprint+`"`...)
+	b = append(b, `,"routed_experts":null}],"service_tier":null,"system_fingerprint":"`...)
+	b = append(b, e.print...)
+	b = append(b, '"')
 	if !e.noUsage {
 		b = append(b, `,"usage":`...)
 		b = e.counts(b, e.output)
@@ -163,7 +231,13 @@ func (e *emitter) whole(b []byte) []byte {
 		} else {
 			b = append(b, `,"prompt_tokens_details":null`...)
 		}
-		b = append(b, `,"completion_tokens_details":null}`...)
+		if e.think > 0 {
+			b = append(b, `,"completion_tokens_details":{"reasoning_tokens":`...)
+			b = strconv.AppendInt(b, int64(e.think), 10)
+			b = append(b, "}}"...)
+		} else {
+			b = append(b, `,"completion_tokens_details":null}`...)
+		}
 	}
 	if e.chat {
 		b = append(b, `,"prompt_logprobs":null,"prompt_token_ids":`...)
@@ -171,14 +245,6 @@ func (e *emitter) whole(b []byte) []byte {
 		b = append(b, `,"prompt_text":null`...)
 	}
 	return append(b, `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`...)
-}
-
-// token is the i-th token of the answer: words, and the end token where the model ends by itself.
-func (g *generation) token(i int) int32 {
-	if i == g.output-1 && g.finish == "stop" {
-		return endToken
-	}
-	return g.text.token(i)
 }
 
 // words appends the text of the tokens from and up to to; it needs no escapes.

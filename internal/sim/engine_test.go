@@ -91,7 +91,7 @@ func TestEngineQueue(t *testing.T) {
 			})
 		}
 		time.Sleep(15 * time.Millisecond)
-		page := pageSeries(t, string(r.s.metricsPage()))
+		page := pageSeries(t, string(r.s.meterPage(vllmMetrics)))
 		l := `{engine="0",model_name="m"}`
 		if page["vllm:num_requests_running"+l] != "1.0" || page["vllm:num_requests_waiting"+l] != "1.0" {
 			t.Errorf("running %s, waiting %s", page["vllm:num_requests_running"+l], page["vllm:num_requests_waiting"+l])

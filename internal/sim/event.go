@@ -12,7 +12,8 @@ type event struct {
 	due    time.Duration // offset from the server's start
 	tokens int           // output tokens in it
 	body   []byte
-	cuts   []int // ends of the HTTP chunks inside body
+	cuts   []int  // ends of the HTTP chunks inside body
+	head   []byte // header fields beside those of the framing, of a whole body
 	then   then
 }
 
@@ -28,7 +29,7 @@ const (
 )
 
 // clear empties the event but keeps its memory.
-func (e *event) clear() { *e = event{body: e.body[:0], cuts: e.cuts[:0]} }
+func (e *event) clear() { *e = event{body: e.body[:0], cuts: e.cuts[:0], head: e.head[:0]} }
 
 // cut ends a chunk here.
 func (e *event) cut() { e.cuts = append(e.cuts, len(e.body)) }
@@ -61,6 +62,7 @@ func (f *framing) append(out []byte, e *event) []byte {
 	}
 	if f.head != nil {
 		out = append(out, f.head...)
+		out = append(out, e.head...)
 		if f.length {
 			out = append(out, "content-length: "...)
 			out = strconv.AppendInt(out, int64(len(e.body)), 10)

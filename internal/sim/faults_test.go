@@ -386,7 +386,7 @@ func TestGoingAway(t *testing.T) {
 		if rec := r.outcome(); rec.Outcome != Stopped {
 			t.Errorf("%+v", rec)
 		}
-		got := pageSeries(t, string(r.s.metricsPage()))
+		got := pageSeries(t, string(r.s.meterPage(vllmMetrics)))
 		aborts := got[`vllm:request_success_total{engine="0",finished_reason="abort",model_name="m"}`]
 		if running := got[`vllm:num_requests_running{engine="0",model_name="m"}`]; aborts != "2.0" || running != "0.0" {
 			t.Errorf("aborts are counted as %s, running %s", aborts, running)

@@ -16,18 +16,27 @@ type timeline interface {
 
 // generated is the source of a generation: the events of a stream, or one body at its end.
 type generated struct {
-	*emitter
-	line        timeline
-	first, last time.Duration // due times of the first and the latest token
-	gathered    int           // tokens that are there, of an answer that is not streamed
+	*generation
+	speaker  speaker
+	line     timeline
+	sent     int  // tokens written
+	greeted  bool // what needs no token has been written
+	gathered int  // tokens that are there, of an answer that is not streamed
 }
 
 func (s *generated) next(e *event) bool {
-	if s.sent == s.output {
-		return s.tail(e)
-	}
 	if !s.stream {
 		return s.body(e)
+	}
+	if !s.greeted {
+		s.greeted = true
+		if s.speaker.early(e); len(e.body) > 0 {
+			e.due = s.arrival
+			return true
+		}
+	}
+	if s.sent == s.output {
+		return s.tail(e)
 	}
 	due, n, ok := s.line.next()
 	if !ok {
@@ -35,26 +44,20 @@ func (s *generated) next(e *event) bool {
 	}
 	if s.sent == 0 {
 		s.first = due
-		if s.chat {
-			e.body = s.role(e.body)
-			e.cut()
-		}
 	}
-	e.body = s.chunk(e.body, n)
-	e.cut()
-	e.due, e.tokens = due, n
 	s.last = due
+	s.speaker.tokens(e, s.sent, s.sent+n)
+	s.sent += n
+	e.due, e.tokens = due, n
+	if len(e.body) == 0 && s.sent == s.output {
+		return s.tail(e) // it is all that tells of the end token
+	}
 	return true
 }
 
 // tail is what follows the last token, at the same time.
 func (s *generated) tail(e *event) bool {
-	if s.usage && !s.noUsage {
-		e.body = s.usageChunk(e.body)
-		e.cut()
-	}
-	e.body = append(e.body, doneEvent...)
-	e.cut()
+	s.speaker.tail(e)
 	e.due, e.then = s.last, clean
 	return true
 }
@@ -72,9 +75,13 @@ func (s *generated) body(e *event) bool {
 		s.gathered += n
 		s.last = due
 	}
-	e.body = s.whole(e.body)
+	e.head = s.speaker.fields(e.head)
+	e.body = s.speaker.whole(e.body)
 	e.cut()
-	e.due, e.tokens, e.then = s.last, s.output, clean
+	e.due, e.then = s.last, clean
+	if s.writes() {
+		e.tokens = s.output
+	}
 	return true
 }
 

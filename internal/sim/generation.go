@@ -12,34 +12,46 @@ import (
 	"github.com/prony-bench/prony/internal/rng"
 )
 
-// defaultCompletion is vLLM's max_tokens of a completion that gives none.
-const defaultCompletion = 16
-
-// completionBody is the body of a chat or a completion, as far as it has a meaning here. Sampling parameters, logprobs and stop
-// strings are accepted and have no effect: the text depends on the prompt and the seed alone.
-type completionBody struct {
-	Model         string          `json:"model"`
-	Messages      *[]messageBody  `json:"messages"`
-	Prompt        json.RawMessage `json:"prompt"`
-	Stream        bool            `json:"stream"`
-	StreamOptions *struct {
-		IncludeUsage         bool `json:"include_usage"`
-		ContinuousUsageStats bool `json:"continuous_usage_stats"`
-	} `json:"stream_options"`
-	MaxTokens           *int   `json:"max_tokens"`
-	MaxCompletionTokens *int   `json:"max_completion_tokens"`
-	MinTokens           int    `json:"min_tokens"`
-	IgnoreEOS           bool   `json:"ignore_eos"`
-	N                   *int   `json:"n"`
-	Echo                bool   `json:"echo"`
-	Seed                *int64 `json:"seed"`
-	ReturnTokenIDs      bool   `json:"return_token_ids"`
-	CacheSalt           string `json:"cache_salt"`
-}
-
 type messageBody struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
+}
+
+// wish is what a request asks for, whatever the protocol.
+type wish struct {
+	model  string
+	chat   bool
+	stream bool
+	prompt []int32
+	exact  bool // it came as ids
+
+	limit     *int   // of the answer's tokens; nil = not said
+	limitName string // in the words of the protocol
+	fallback  int    // the limit when none is said; 0 = what the context has room for
+	min       int
+	ignoreEOS bool
+	seed      *int64
+	salt      string
+
+	usage      bool // token counts in the stream
+	continuous bool // in every chunk
+	tokenIDs   bool
+	call       string // the tool that must be called; "" = none
+	truncate   bool   // a prompt that is too long is cut, silently
+	embeds     bool   // nothing is generated
+
+	lists  [][]int32 // what is embedded, or ranked, each
+	texts  []string  // the documents that are ranked
+	dims   int       // of a vector
+	base64 bool      // vectors are not written as numbers
+	top    int       // ranks to return; 0 = all
+	echo   bool      // with the documents
+
+	backend bool     // Triton: a model of the vLLM backend
+	reason  bool     // Triton: which tells why the answer ended. Dynamo: times are told
+	notes   []string // Dynamo: annotations
+
+	loads func(s *Server, id uint64) []byte // the answer to a request without a prompt, where that only loads the model
 }
 
 // generation is a request to generate, checked, with the answer's length decided.
@@ -50,63 +62,65 @@ type generation struct {
 	continuous bool // in every chunk
 	tokenIDs   bool
 	noUsage    bool // by a fault, also where the API demands it
+	embeds     bool // nothing is generated: the one token stands for the work
 
 	model   string
-	id      string
-	created int64 // Unix seconds
+	id, hex string
+	print   string // system_fingerprint
+	created int64  // Unix seconds
 	salt    string
 
 	prompt []int32
 	cached int // prompt tokens from the prefix cache
 	text   writer
 	output int    // tokens of the answer, with the end token if it ends itself
-	finish string // stop or length
-	limit  int    // max_tokens as it holds, for the metrics
+	think  int    // of them reasoning, the first ones
+	call   string // the tool that is called with the others; "" = they are the answer
+	finish string
+	limit  int // max_tokens as it holds, for the metrics
+
+	epoch                time.Time     // the server's start
+	arrival, first, last time.Duration // of the request, and due times of the first and the latest token
 }
 
-// parseGeneration checks a request body as vLLM does.
-func (s *Server) parseGeneration(chat bool, body []byte) (*generation, *apiError) {
-	var in completionBody
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, badJSON(err)
+// How an answer ends.
+const (
+	finishStop   = "stop"
+	finishLength = "length"
+	finishCall   = "tool_calls"
+)
+
+// ends tells whether the last token is the end token.
+func (g *generation) ends() bool { return g.finish == finishStop }
+
+// writes tells whether the answer has tokens.
+func (g *generation) writes() bool { return !g.embeds }
+
+// token is the i-th token of the answer: words, and the end token where the model ends by itself.
+func (g *generation) token(i int) int32 {
+	if i == g.output-1 && g.ends() {
+		return endToken
 	}
-	g := &generation{chat: chat, stream: in.Stream, model: s.cfg.Model, tokenIDs: in.ReturnTokenIDs, salt: in.CacheSalt}
-	if in.StreamOptions != nil {
-		if !in.Stream {
-			return nil, unprocessable("stream_options", "Value error, Stream options can only be defined when `stream=True`.")
-		}
-		g.usage = in.StreamOptions.IncludeUsage
-		g.continuous = g.usage && in.StreamOptions.ContinuousUsageStats
+	return g.text.token(i)
+}
+
+// generation checks a wish as vLLM does, and decides how long the answer is.
+func (s *Server) generation(w *wish) (*generation, *apiError) {
+	g := &generation{chat: w.chat, stream: w.stream, usage: w.usage, continuous: w.continuous, tokenIDs: w.tokenIDs, embeds: w.embeds,
+		model: s.cfg.Model, print: s.lang.fingerprint, salt: w.salt, prompt: w.prompt}
+	if w.truncate {
+		g.prompt = g.prompt[max(0, len(g.prompt)-s.cfg.MaxModelLen/2):]
 	}
-	if err := s.checkModel(in.Model); err != nil {
+	if err := s.decideLength(g, w); err != nil {
 		return nil, err
 	}
-	if in.N != nil && *in.N != 1 {
-		return nil, invalid("the simulated engine gives one choice: n must be 1")
+	if g.call = w.call; g.call != "" {
+		g.finish = finishCall
 	}
-	if in.Echo {
-		return nil, invalid("the simulated engine does not echo the prompt")
-	}
-	var exact bool // the prompt came as ids
-	var err *apiError
-	if chat {
-		g.prompt, err = chatPrompt(in.Messages)
-	} else {
-		g.prompt, exact, err = textPrompt(in.Prompt)
-	}
-	if err != nil {
-		return nil, err
-	}
-	limit, name := in.MaxTokens, "max_tokens"
-	if chat && in.MaxCompletionTokens != nil {
-		limit, name = in.MaxCompletionTokens, "max_completion_tokens"
-	}
-	if err := s.decideLength(g, &in, limit, name, exact); err != nil {
-		return nil, err
-	}
+	g.think = min(s.cfg.Reasoning, g.output-1)
 	seed := s.cfg.Seed
-	if in.Seed != nil {
-		seed = mix(seed ^ uint64(*in.Seed))
+	if w.seed != nil {
+		seed = mix(seed ^ uint64(*w.seed))
 	}
 	g.text = newWriter(g.prompt, seed)
 	return g, nil
@@ -116,16 +130,16 @@ func (s *Server) checkModel(name string) *apiError {
 	if name == "" || name == s.cfg.Model {
 		return nil
 	}
-	return &apiError{http.StatusNotFound, "NotFoundError", "model",
-		fmt.Sprintf("The model `%s` does not exist. Valid aliases: %s.", name, s.cfg.Model)}
+	return &apiError{status: http.StatusNotFound, kind: "NotFoundError", param: "model", cause: unknownModel, model: name,
+		message: fmt.Sprintf("The model `%s` does not exist. Valid aliases: %s.", name, s.cfg.Model)}
 }
 
 // decideLength checks the lengths and decides how long the answer is and how it ends.
-func (s *Server) decideLength(g *generation, in *completionBody, limit *int, name string, exact bool) *apiError {
+func (s *Server) decideLength(g *generation, w *wish) *apiError {
 	window, prompt := s.cfg.MaxModelLen, len(g.prompt)
-	if limit != nil && *limit > window {
-		return invalidParam(name, *limit, "%s=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.",
-			name, *limit, window)
+	if w.limit != nil && *w.limit > window && !w.truncate {
+		return invalidParam(w.limitName, *w.limit, "%s=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.",
+			w.limitName, *w.limit, window)
 	}
 	if prompt == 0 {
 		return invalid("The decoder prompt cannot be empty")
@@ -133,40 +147,55 @@ func (s *Server) decideLength(g *generation, in *completionBody, limit *int, nam
 	if prompt > window {
 		// vLLM stops to tokenize one token past the limit
 		n, atLeast := prompt, ""
-		if !exact {
+		if !w.exact {
 			n, atLeast = window+1, "at least "
 		}
-		return invalidParam("input_tokens", n, "This model's maximum context length is %d tokens. However, your prompt contains %s%d "+
+		e := invalidParam("input_tokens", n, "This model's maximum context length is %d tokens. However, your prompt contains %s%d "+
 			"input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.",
 			window, atLeast, n)
+		e.cause, e.prompt, e.window = tooLong, prompt, window
+		return e
+	}
+	if w.embeds {
+		g.limit, g.output, g.finish = 1, 1, finishStop
+		return nil
 	}
 	most := window - prompt
-	if limit != nil {
-		most = min(most, *limit)
-	} else if !g.chat {
-		most = min(most, defaultCompletion)
+	if w.limit != nil {
+		most = min(most, *w.limit)
+	} else if w.fallback > 0 {
+		most = min(most, w.fallback)
 	}
 	if most < 1 {
 		return invalid(fmt.Sprintf("max_tokens must be at least 1, got %d.", most))
 	}
-	if in.MinTokens < 0 || in.MinTokens > most {
-		return invalid(fmt.Sprintf("min_tokens must be less than or equal to max_tokens=%d, got %d.", most, in.MinTokens))
+	if w.min < 0 || w.min > most {
+		return invalid(fmt.Sprintf("min_tokens must be less than or equal to max_tokens=%d, got %d.", most, w.min))
 	}
-	g.limit, g.output, g.finish = most, most, "length"
-	if in.IgnoreEOS {
+	g.limit, g.output, g.finish = most, most, finishLength
+	if w.ignoreEOS {
 		return nil
 	}
 	wanted := most
 	switch {
 	case s.cfg.Output.Defined():
 		wanted = s.cfg.Output.length(rng.New(mix(uint64(newWriter(g.prompt, s.cfg.Seed))), "sim/output"))
-	case limit == nil && g.chat:
+	case w.limit == nil && w.fallback == 0:
 		wanted = DefaultOutput
 	}
-	if wanted = max(wanted, in.MinTokens); wanted < most {
-		g.output, g.finish = wanted, "stop"
+	if wanted = max(wanted, w.min); wanted < most {
+		g.output, g.finish = wanted, finishStop
 	}
 	return nil
+}
+
+// name gives the generation its id, from the client's own when it sent one, as vLLM does.
+func (g *generation) name(prefix, client string, seed, number uint64, now time.Time) {
+	g.hex = fmt.Sprintf("%016x", mix(seed^mix(number)))
+	if client == "" {
+		client = g.hex
+	}
+	g.id, g.created = prefix+client, now.Unix()
 }
 
 func chatPrompt(messages *[]messageBody) ([]int32, *apiError) {
@@ -210,7 +239,7 @@ func messageText(raw json.RawMessage) (string, *apiError) {
 	}
 	var text strings.Builder
 	for i, p := range parts {
-		if p.Type != "text" {
+		if p.Type != "text" && p.Type != "input_text" {
 			return "", invalid(fmt.Sprintf("the simulated engine reads text only, not a part of type %q", p.Type))
 		}
 		if i > 0 {
@@ -273,15 +302,4 @@ func tokenList(raw []byte) ([]int32, *apiError) {
 		}
 	}
 	return out, nil
-}
-
-// name gives the generation its id, from the client's own when it sent one, as vLLM does.
-func (g *generation) name(client string, seed, number uint64, now time.Time) {
-	if client == "" {
-		client = fmt.Sprintf("%016x", mix(seed^mix(number)))
-	}
-	g.id, g.created = "cmpl-"+client, now.Unix()
-	if g.chat {
-		g.id = "chatcmpl-" + client
-	}
 }

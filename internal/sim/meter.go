@@ -15,10 +15,10 @@ func (m *instruments) written(r *reply, now time.Duration, tokens int) {
 		m.betweenTokens.seconds(now - r.last)
 	default:
 		first := now
-		if line := r.tokenTimes(); line != nil && !g.stream && tokens > 1 {
+		if !g.stream && tokens > 1 {
 			// the tokens were there before the answer was written
-			first = line.first
-			m.betweenTokens.observe(((line.last - line.first) / time.Duration(tokens-1)).Seconds(), tokens-1)
+			first = g.first
+			m.betweenTokens.observe(g.gap().Seconds(), tokens-1)
 		}
 		r.started, r.first = true, first
 		m.firstToken.seconds(first - r.rec.Arrival)
@@ -26,12 +26,6 @@ func (m *instruments) written(r *reply, now time.Duration, tokens int) {
 		m.cachedTokens.Add(int64(g.cached))
 	}
 	r.last = now
-}
-
-// tokenTimes is when the tokens of a generation were due.
-func (r *reply) tokenTimes() *generated {
-	s, _ := r.src.(*generated)
-	return s
 }
 
 // ended counts a request that is over.
@@ -45,15 +39,19 @@ func (m *instruments) ended(r *reply) {
 		m.finished[finishedAbort].Add(1)
 		return
 	}
-	if g.finish == "stop" {
-		m.finished[finishedStop].Add(1)
-	} else {
+	if g.finish == finishLength {
 		m.finished[finishedLength].Add(1)
+	} else {
+		m.finished[finishedStop].Add(1)
 	}
 	m.promptLength.observe(float64(len(g.prompt)), 1)
 	m.outputLength.observe(float64(r.rec.Output), 1)
 	m.maxTokens.observe(float64(g.limit), 1)
 	m.computedPrompt.observe(float64(len(g.prompt)-g.cached), 1)
+	if g.embeds {
+		m.promptTokens.Add(int64(len(g.prompt)))
+		m.whole.seconds(g.last - g.arrival)
+	}
 	if !r.started {
 		return
 	}

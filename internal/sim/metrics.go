@@ -91,22 +91,25 @@ func (h *histogram) observe(v float64, n int) {
 
 func (h *histogram) seconds(d time.Duration) { h.observe(d.Seconds(), 1) }
 
-// page writes the text format of Prometheus.
-type page struct {
+// meterPage writes the text format of Prometheus.
+type meterPage struct {
 	b       []byte
 	labels  string // common ones, without braces
-	created string // value of the _created series
+	created string // value of the _created series, which Python's client writes; "" = there are none
 }
 
-func (p *page) help(name, kind, text string) {
+func (p *meterPage) help(name, kind, text string) {
 	p.b = append(p.b, "# HELP "+name+" "+text+"\n# TYPE "+name+" "+kind+"\n"...)
 }
 
-func (p *page) line(name, labels string, v float64) {
+func (p *meterPage) line(name, labels string, v float64) {
 	p.b = append(p.b, name...)
-	p.b = append(p.b, '{')
-	p.b = append(p.b, labels...)
-	p.b = append(p.b, "} "...)
+	if labels != "" {
+		p.b = append(p.b, '{')
+		p.b = append(p.b, labels...)
+		p.b = append(p.b, '}')
+	}
+	p.b = append(p.b, ' ')
 	p.b = appendFloat(p.b, v)
 	p.b = append(p.b, '\n')
 }
@@ -126,7 +129,7 @@ func appendFloat(b []byte, v float64) []byte {
 	return append(b, ".0"...)
 }
 
-func (p *page) gauge(name, text string, v float64) {
+func (p *meterPage) gauge(name, text string, v float64) {
 	p.help(name, "gauge", text)
 	p.line(name, p.labels, v)
 }
@@ -137,14 +140,15 @@ type series struct {
 	v     float64
 }
 
-// counter writes a counter and the series that says since when it counts; without series it has the one value v.
-func (p *page) counter(name, text string, v float64, of ...series) {
+// counter writes a counter under its name with _total, and the series that says since when it counts; without series it has the one
+// value v.
+func (p *meterPage) counter(name, text string, v float64, of ...series) {
 	if of == nil {
 		of = []series{{"", v}}
 	}
-	p.help(name+"_total", "counter", text)
-	for _, s := range of {
-		p.line(name+"_total", p.with(s.label), s.v)
+	p.count(name+"_total", text, of...)
+	if p.created == "" {
+		return
 	}
 	p.help(name+"_created", "gauge", text)
 	for _, s := range of {
@@ -152,46 +156,82 @@ func (p *page) counter(name, text string, v float64, of ...series) {
 	}
 }
 
-func (p *page) with(label string) string {
-	if label == "" {
-		return p.labels
+// count writes a counter under its name alone.
+func (p *meterPage) count(name, text string, of ...series) {
+	p.help(name, "counter", text)
+	for _, s := range of {
+		p.line(name, p.with(s.label), s.v)
+	}
+}
+
+func (p *meterPage) with(label string) string {
+	if label == "" || p.labels == "" {
+		return p.labels + label
 	}
 	return p.labels + "," + label
 }
 
-func (p *page) histogram(name, text string, h *histogram) {
+func (p *meterPage) histogram(name, text string, h *histogram) { p.histogramIn(1, name, text, h) }
+
+// histogramIn writes values in another unit, of which so many make one of the histogram's.
+func (p *meterPage) histogramIn(unit float64, name, text string, h *histogram) {
 	p.help(name, "histogram", text)
 	total := int64(0)
 	for i := range h.counts {
 		total += h.counts[i].Load()
 		le := "+Inf"
 		if i < len(h.edges) {
-			le = string(appendFloat(nil, h.edges[i]))
+			le = string(appendFloat(nil, h.edges[i]*unit))
 		}
 		p.line(name+"_bucket", p.with(`le="`+le+`"`), float64(total))
 	}
 	p.line(name+"_count", p.labels, float64(total))
-	p.line(name+"_sum", p.labels, math.Float64frombits(h.sum.Load()))
+	p.line(name+"_sum", p.labels, h.total()*unit)
+	if p.created == "" {
+		return
+	}
 	p.help(name+"_created", "gauge", text)
 	p.b = append(p.b, name+"_created{"+p.labels+"} "+p.created+"\n"...)
 }
 
-// metricsPage renders GET /metrics.
-func (s *Server) metricsPage() []byte {
-	m := s.met
-	p := &page{labels: `engine="0",model_name=` + string(appendQuoted(nil, s.cfg.Model)),
-		created: strconv.FormatFloat(float64(s.start.UnixNano())/1e9, 'f', -1, 64)}
-	running, waiting := m.running.Load(), m.waiting.Load()
-	var st schedulerStats
-	var usage float64
+// readings are what a page shows.
+type readings struct {
+	*instruments
+	model            string
+	window           int
+	running, waiting float64
+	usage            float64 // of the KV blocks, 0 to 1
+	engine           *scheduler
+	st               schedulerStats // engine mode
+}
+
+// meterPage renders a page of Prometheus.
+func (s *Server) meterPage(write func(p *meterPage, r *readings)) []byte {
+	r := &readings{instruments: s.met, model: string(appendQuoted(nil, s.cfg.Model)), window: s.cfg.MaxModelLen, running: float64(s.met.running.Load())}
 	if s.drive != nil {
-		st = s.drive.stats()
-		running, waiting, usage = int64(st.running), int64(st.waiting), float64(st.blocks)/float64(s.drive.blocks())
+		r.st, r.engine = s.drive.stats(), s.drive.sched
+		r.running, r.waiting, r.usage = float64(r.st.running), float64(r.st.waiting), float64(r.st.blocks)/float64(s.drive.blocks())
 	}
-	p.gauge("vllm:num_requests_running", "Number of requests in model execution batches.", float64(running))
-	p.gauge("vllm:num_requests_waiting", "Number of requests waiting to be processed.", float64(waiting))
+	p := &meterPage{created: strconv.FormatFloat(float64(s.start.UnixNano())/1e9, 'f', -1, 64)}
+	write(p, r)
+	return p.b
+}
+
+// capacity is how many tokens the KV cache holds; without a model of it, those of one context.
+func (r *readings) capacity() float64 {
+	if r.engine == nil {
+		return float64(r.window)
+	}
+	return float64(r.engine.blocks * r.engine.blockSize)
+}
+
+func vllmMetrics(p *meterPage, r *readings) {
+	p.labels = `engine="0",model_name=` + r.model
+	m, st, running, waiting, usage := r.instruments, &r.st, r.running, r.waiting, r.usage
+	p.gauge("vllm:num_requests_running", "Number of requests in model execution batches.", running)
+	p.gauge("vllm:num_requests_waiting", "Number of requests waiting to be processed.", waiting)
 	p.help("vllm:num_requests_waiting_by_reason", "gauge", "Number of waiting requests by reason.")
-	p.line("vllm:num_requests_waiting_by_reason", p.with(`reason="capacity"`), float64(waiting))
+	p.line("vllm:num_requests_waiting_by_reason", p.with(`reason="capacity"`), waiting)
 	p.line("vllm:num_requests_waiting_by_reason", p.with(`reason="deferred"`), 0)
 	p.gauge("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", usage)
 	p.counter("vllm:prefix_cache_queries", "Prefix cache queries, in terms of number of queried tokens.", float64(st.queried))
@@ -204,11 +244,7 @@ func (s *Server) metricsPage() []byte {
 		series{`source="external_kv_transfer"`, 0})
 	p.counter("vllm:prompt_tokens_cached", "Number of cached prompt tokens (local + external).", float64(m.cachedTokens.Load()))
 	p.counter("vllm:generation_tokens", "Number of generation tokens processed.", float64(m.generationTokens.Load()))
-	var reasons []series
-	for i, r := range finishedReasons {
-		reasons = append(reasons, series{`finished_reason="` + r + `"`, float64(m.finished[i].Load())})
-	}
-	p.counter("vllm:request_success", "Count of successfully processed requests.", 0, reasons...)
+	p.counter("vllm:request_success", "Count of successfully processed requests.", 0, m.reasonSeries("finished_reason")...)
 	p.histogram("vllm:request_prompt_tokens", "Number of prefill tokens processed.", m.promptLength)
 	p.histogram("vllm:request_generation_tokens", "Number of generation tokens processed.", m.outputLength)
 	p.histogram("vllm:iteration_tokens_total", "Histogram of number of tokens per engine_step.", m.iteration)
@@ -234,8 +270,8 @@ func (s *Server) metricsPage() []byte {
 		}
 		p.counter("vllm:spec_decode_num_accepted_tokens_per_pos", "Accepted tokens per draft position.", 0, at...)
 	}
-	if s.drive != nil {
-		e := s.drive.sched.engineParams
+	if r.engine != nil {
+		e := r.engine.engineParams
 		p.help("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
 		caching := "False"
 		if e.caching {
@@ -244,5 +280,24 @@ func (s *Server) metricsPage() []byte {
 		p.line("vllm:cache_config_info", fmt.Sprintf(`block_size="%d",cache_dtype="auto",enable_prefix_caching="%s",engine="0",`+
 			`kv_cache_size_tokens="%d",num_gpu_blocks="%d"`, e.blockSize, caching, e.blocks*e.blockSize, e.blocks), 1)
 	}
-	return p.b
 }
+
+// reasonSeries are the requests that ended, by how; the label's name is the engine's.
+func (m *instruments) reasonSeries(label string) (out []series) {
+	for i, r := range finishedReasons {
+		out = append(out, series{label + `="` + r + `"`, float64(m.finished[i].Load())})
+	}
+	return out
+}
+
+// succeeded is how many requests ended as they should.
+func (m *instruments) succeeded() float64 {
+	return float64(m.finished[finishedStop].Load() + m.finished[finishedLength].Load())
+}
+
+func (m *instruments) aborted() float64 { return float64(m.finished[finishedAbort].Load()) }
+
+func valueOf(n *atomic.Int64) float64 { return float64(n.Load()) }
+
+// total is the sum of a histogram's values.
+func (h *histogram) total() float64 { return math.Float64frombits(h.sum.Load()) }

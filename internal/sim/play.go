@@ -107,30 +107,27 @@ func (s *Server) play(c *conn, req *request) (*reply, bool) {
 	if script == nil || !script.takes(req.Method, path) {
 		return nil, s.aroundScripts(c, req, script, path)
 	}
-	r := s.newReply(c, req)
+	r := s.newReply(c, req, s.lang.refuse)
 	r.rec.Script = script.Name
 	answer, number := s.plays.take(script, req.body)
 	if answer == nil {
-		bad := apiError{http.StatusNotFound, "NotFoundError", "", fmt.Sprintf("the script has no answer to request %d", number)}
-		return r.whole(bad.status, "application/json", bad.body())
+		return r.refused(&apiError{status: http.StatusNotFound, kind: "NotFoundError", message: fmt.Sprintf("the script has no answer to request %d", number)})
 	}
 	return r, r.beginScript(answer)
 }
 
-// aroundScripts answers what belongs to no script.
+// aroundScripts answers what belongs to no script: below the name of one, what the engine tells of itself.
 func (s *Server) aroundScripts(c *conn, req *request, script *Script, path string) bool {
 	switch {
 	case req.Method != http.MethodGet:
-	case script != nil && path == "/health":
-		return c.answer(http.StatusOK, "", nil)
-	case script != nil && path == "/v1/models":
-		return c.answerJSON(http.StatusOK, s.modelList())
 	case req.URL.Path == "/":
 		var list strings.Builder
 		for _, name := range s.plays.names {
 			list.WriteString(name + "\n")
 		}
 		return c.answer(http.StatusOK, "text/plain; charset=utf-8", []byte(list.String()))
+	case script != nil:
+		return s.lookup(c, req, path)
 	}
 	return notFound(c)
 }

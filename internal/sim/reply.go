@@ -12,6 +12,7 @@ type reply struct {
 	s      *Server
 	c      *conn
 	src    source
+	refuse refusal
 	gen    *generation // nil for a script
 	seq    *sequence   // in engine mode
 	faults faults
@@ -51,10 +52,6 @@ const (
 	isHung                     // nothing, until the connection closes
 	isOver                     // settle
 )
-
-// errorEvent is how vLLM tells of an error once a stream has begun.
-const errorEvent = `data: {"error": {"message": "Internal server error", "type": "InternalServerError", "param": null, "code": 500}}` +
-	"\n\n"
 
 // start sends a reply on its way. The caller has written the head unless it is to go with the first write.
 func (r *reply) start() {
@@ -140,10 +137,7 @@ func (r *reply) interfere(e *event) (half bool) {
 		due := e.due
 		e.clear()
 		e.due, e.then = due, clean
-		e.body = append(e.body, errorEvent...)
-		e.cut()
-		e.body = append(e.body, doneEvent...)
-		e.cut()
+		r.src.(*generated).speaker.broken(e) // faults strike generations only
 	}
 	return false
 }

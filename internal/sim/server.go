@@ -21,6 +21,7 @@ type Server struct {
 	start time.Time // offset 0
 	truth *truthLog
 	met   *instruments
+	lang  *dialect
 	drive *driver  // engine mode
 	plays *library // script mode
 
@@ -48,6 +49,7 @@ func New(cfg Config) (*Server, error) {
 		start: time.Now(),
 		truth: &truthLog{maxRecords: cfg.TruthRequests, maxWrites: cfg.TruthWrites, lateAfter: cfg.LateAfter},
 		met:   newInstruments(cfg.MaxModelLen),
+		lang:  dialectOf(cfg.Dialect),
 		stop:  make(chan struct{}),
 		conns: map[net.Conn]struct{}{},
 	}
