@@ -31,6 +31,7 @@ const layers = `
 // within lists the arrows inside a layer: a < b reads "b may import a".
 const within = `
 	opt < wire
+	dialect < dialect/anthropic
 	dialect < dialect/llamacpp
 	dialect < dialect/lmdeploy
 	dialect < dialect/ollama
