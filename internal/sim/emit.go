@@ -15,10 +15,7 @@ const fingerprint = "prony-sim-0.32"
 
 func newEmitter(g *generation) speaker {
 	if !g.chat {
-		g.think = 0
-	}
-	if g.call != "" {
-		return vllmToolForm().speak(g)
+		g.think = 0 // a completion has no reasoning
 	}
 	e := &emitter{generation: g}
 	object := "text_completion"

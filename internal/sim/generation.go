@@ -19,7 +19,6 @@ type messageBody struct {
 
 // wish is what a request asks for, whatever the protocol.
 type wish struct {
-	model  string
 	chat   bool
 	stream bool
 	prompt []int32

@@ -12,7 +12,7 @@ import (
 // instruments are what GET /metrics shows, under the names, with the labels and the bucket edges of vLLM 0.32. Their methods may
 // be called from any goroutine.
 type instruments struct {
-	running, waiting atomic.Int64 // requests; engine mode asks the scheduler instead
+	running atomic.Int64 // requests; engine mode asks the scheduler instead
 
 	promptTokens, cachedTokens, generationTokens atomic.Int64
 	finished                                     [len(finishedReasons)]atomic.Int64

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -41,7 +42,7 @@ func ollamaShow(s *Server, req *request) ([]byte, *apiError) {
 	if err := s.readJSON(req, &in); err != nil {
 		return nil, err
 	}
-	if err := s.checkModel(in.Model + in.Name); err != nil {
+	if err := s.checkModel(cmp.Or(in.Model, in.Name)); err != nil {
 		return nil, err
 	}
 	return s.about(parse(`{"modelfile":"","parameters":"num_ctx $limit","template":"{{ .Prompt }}","details":` + ollamaDetails +

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 )
 
@@ -54,7 +55,7 @@ func mustCall(tools []toolBody, choice json.RawMessage) string {
 	if len(tools) == 0 {
 		return ""
 	}
-	name := tools[0].Name + tools[0].Function.Name
+	name := cmp.Or(tools[0].Name, tools[0].Function.Name)
 	var word string
 	if json.Unmarshal(choice, &word) == nil {
 		if word == "required" {
@@ -73,7 +74,7 @@ func mustCall(tools []toolBody, choice json.RawMessage) string {
 	case "any":
 		return name
 	case "tool", "function":
-		return named.Name + named.Function.Name
+		return cmp.Or(named.Name, named.Function.Name)
 	}
 	return ""
 }

@@ -9,7 +9,13 @@ import (
 // vllmFront are the endpoints that calibrate clients: vLLM's chat and completions, written by hand.
 func vllmFront() []route {
 	h := habits{completion: 16}
-	speak := func(g *generation, _ *wish) speaker { return newEmitter(g) }
+	tools := vllmToolForm()
+	speak := func(g *generation, _ *wish) speaker {
+		if g.call != "" {
+			return tools.speak(g)
+		}
+		return newEmitter(g)
+	}
 	return []route{
 		{path: "/v1/chat/completions", prefix: "chatcmpl-", stream: eventStreamUTF8, read: h.chat, speak: speak},
 		{path: "/v1/completions", prefix: "cmpl-", stream: eventStreamUTF8, read: h.complete, speak: speak},
