@@ -39,14 +39,14 @@ func (s *Server) handle(c *conn, req *request) (under *reply, keep bool) {
 	if known {
 		return nil, methodNotAllowed(c)
 	}
-	return nil, s.lookup(c, req, path)
+	return nil, s.lookup(d, c, req, path)
 }
 
 // lookup answers what needs no generation.
-func (s *Server) lookup(c *conn, req *request, path string) bool {
+func (s *Server) lookup(d *dialect, c *conn, req *request, path string) bool {
 	known := false
-	for i := range s.lang.pages {
-		p := &s.lang.pages[i]
+	for i := range d.pages {
+		p := &d.pages[i]
 		_, ok := match(p.path, path)
 		head := req.Method == http.MethodHead && p.method == http.MethodGet
 		if known = known || ok; !ok || req.Method != p.method && !head {
@@ -55,7 +55,7 @@ func (s *Server) lookup(c *conn, req *request, path string) bool {
 		body, err := p.body(s, req)
 		switch {
 		case err != nil:
-			return c.refused(s.lang.refuse, err)
+			return c.refused(d.refuse, err)
 		case head:
 			return c.answerHead(http.StatusOK, p.kind, len(body))
 		}

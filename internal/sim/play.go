@@ -96,7 +96,8 @@ func (s *Script) takes(method, path string) bool {
 	case method != s.Method:
 		return false
 	case s.Endpoint != "":
-		return path == s.Endpoint
+		_, ok := match(s.Endpoint, path)
+		return ok
 	}
 	return path != "/tokenize" && path != "/detokenize"
 }
@@ -126,8 +127,10 @@ func (s *Server) aroundScripts(c *conn, req *request, script *Script, path strin
 			list.WriteString(name + "\n")
 		}
 		return c.answer(http.StatusOK, "text/plain; charset=utf-8", []byte(list.String()))
+	case script != nil && script.Dialect != "":
+		return s.lookup(dialectOf(script.Dialect), c, req, path)
 	case script != nil:
-		return s.lookup(c, req, path)
+		return s.lookup(s.lang, c, req, path)
 	}
 	return notFound(c)
 }

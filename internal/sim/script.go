@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +23,9 @@ import (
 type Script struct {
 	Name     string // of the file, without extension: the first element of the path under which it answers
 	Title    string
-	Endpoint string // path below the name that it answers; "" = any
+	Endpoint string // path below the name that it answers, {model} in it standing for a name; "" = any
 	Method   string
+	Dialect  string // whose protocol it is; "" = that of the server
 
 	scenario bool
 	answers  []scriptAnswer
@@ -104,6 +106,7 @@ func loadScript(path string) (*Script, error) {
 		return nil, err
 	}
 	s := &Script{Name: strings.TrimSuffix(base, ext), Method: http.MethodPost}
+	s.place(filepath.Dir(path), base)
 	switch ext {
 	case ".sse":
 		s.answers = []scriptAnswer{body(http.StatusOK, []field{{"Content-Type", "text/event-stream; charset=utf-8"}}, splitEvents(raw))}
@@ -124,6 +127,32 @@ func loadScript(path string) (*Script, error) {
 		s.answers = []scriptAnswer{a}
 	}
 	return s, nil
+}
+
+// protocolPaths are the endpoints of the protocols that a manifest.json beside the files names.
+var protocolPaths = map[string]string{
+	"openai-chat": "/v1/chat/completions", "openai-completions": "/v1/completions", "openai-responses": "/v1/responses",
+	"anthropic": "/v1/messages", "vllm-generate": "/inference/v1/generate", "sglang-generate-cumulative": "/generate",
+	"sglang-generate-incremental": "/generate", "lmdeploy-generate": "/generate", "tgi-generate": "/generate_stream",
+	"triton-generate": "/v2/models/{model}/generate_stream", "llamacpp-completion": "/completion", "ollama-generate": "/api/generate",
+	"ollama-chat": "/api/chat",
+}
+
+// place finds the endpoint and the dialect of a file of which a manifest.json in its directory knows the protocol.
+func (s *Script) place(dir, base string) {
+	var manifest []struct{ File, Protocol string }
+	raw, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil || json.Unmarshal(raw, &manifest) != nil {
+		return
+	}
+	for _, m := range manifest {
+		if m.File == base {
+			s.Endpoint = protocolPaths[m.Protocol]
+		}
+	}
+	if name, _, _ := strings.Cut(base, "-"); slices.Contains(Dialects(), name) {
+		s.Dialect = name
+	}
 }
 
 // body is the answer of a file without times.

@@ -327,3 +327,51 @@ func TestLoadScriptsRefuses(t *testing.T) {
 		t.Error("two scripts of one name")
 	}
 }
+
+// Every golden stream plays at the endpoint of its protocol, byte by byte and with its content type, and nowhere else; beside it the
+// engine tells of itself.
+func TestPlayWire(t *testing.T) {
+	const dir = "../../testdata/wire"
+	raw, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest []struct{ File, Protocol string }
+	if err := json.Unmarshal(raw, &manifest); err != nil || len(manifest) < 40 {
+		t.Fatal(len(manifest), err)
+	}
+	scripts := load(t, dir)
+	synctest.Test(t, func(t *testing.T) {
+		r := serveMem(t, Config{Mode: ModeScript, Scripts: scripts, TTFT: Fixed(30 * time.Millisecond), ITL: Fixed(10 * time.Millisecond)})
+		c := r.dial()
+		for _, m := range manifest {
+			want, err := os.ReadFile(filepath.Join(dir, m.File))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, kind := protocolPaths[m.Protocol], "text/event-stream; charset=utf-8"
+			if filepath.Ext(m.File) == ".ndjson" {
+				kind = "application/x-ndjson"
+			}
+			if path == "" {
+				t.Errorf("%s: no path for %s", m.File, m.Protocol)
+			}
+			root := "/" + strings.TrimSuffix(m.File, filepath.Ext(m.File))
+			a := c.call(post(root+strings.ReplaceAll(path, "{model}", "m"), `{}`))
+			if a.status != 200 || a.body != string(want) || a.header.Get("Content-Type") != kind || a.err != nil || a.pieces[0].at-a.sent != 30*time.Millisecond {
+				t.Errorf("%s: %d %s", m.File, a.status, a.body)
+			}
+			if a := c.call(post(root+"/v1/elsewhere", `{}`)); a.status != 404 {
+				t.Errorf("%s elsewhere: %d", m.File, a.status)
+			}
+		}
+		for path, want := range map[string]string{"/sglang-chat/v1/models": "sglang", "/tgi-chat/info": "3.3.7", "/ollama-generate/api/version": "0.33.0",
+			"/llamacpp-chat/props": "build_info", "/triton-openai-chat/v2": "triton"} {
+			if a := c.call(get(path)); a.status != 200 || !strings.Contains(a.body, want) {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+		c.nc.Close()
+		r.stop()
+	})
+}
