@@ -17,7 +17,7 @@ import (
 const (
 	restShare   = 50
 	leastRest   = 50 * time.Microsecond // less costs more than it saves
-	longestRest = 200 * time.Microsecond
+	longestRest = 400 * time.Microsecond
 	paceWindow  = 5 * time.Millisecond // over which the reads are counted
 )
 
