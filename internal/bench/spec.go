@@ -38,6 +38,7 @@ type Target struct {
 	Model    string   `json:"model"`
 	Headers  []string `json:"headers,omitempty"` // names only: values may be secret
 	HasKey   bool     `json:"has_api_key"`
+	Auth     string   `json:"auth,omitempty"` // header of the key, where it was chosen
 
 	Stream         bool            `json:"stream"`
 	Usage          bool            `json:"usage"`                      // ask for token counts in the stream
@@ -155,13 +156,16 @@ type Limit struct {
 type Client struct {
 	Timeout        time.Duration `json:"timeout_ns"` // of one request, from sent to its end
 	ConnectTimeout time.Duration `json:"connect_timeout_ns"`
-	Connection     string        `json:"connection"`           // reuse or new
-	HTTP           string        `json:"http"`                 // 1.1 or 2
-	Stamps         string        `json:"stamps"`               // the best grade to use: auto, wire, socket or user
-	Engines        int           `json:"engines"`              // engine threads; 0 = by the load
-	Proxy          string        `json:"proxy,omitempty"`      // before the targets, without its credentials
-	RequestID      string        `json:"request_id,omitempty"` // prefix of the X-Request-Id of each request; "" = none is sent
-	Isolate        bool          `json:"isolate,omitempty"`    // the engine is a process of its own
+	Connection     string        `json:"connection"`              // reuse or new
+	HTTP           string        `json:"http"`                    // 1.1 or 2
+	Stamps         string        `json:"stamps"`                  // the best grade to use: auto, wire, socket or user
+	Engines        int           `json:"engines"`                 // engine threads; 0 = by the load
+	Proxy          string        `json:"proxy,omitempty"`         // before the targets, without its credentials
+	RequestID      string        `json:"request_id,omitempty"`    // prefix of the X-Request-Id of each request; "" = none is sent
+	Isolate        bool          `json:"isolate,omitempty"`       // the engine is a process of its own
+	Insecure       bool          `json:"insecure,omitempty"`      // no certificate of the server was checked
+	OwnAuthority   bool          `json:"own_authority,omitempty"` // certificates were trusted besides the system's
+	Certificate    bool          `json:"client_certificate,omitempty"`
 }
 
 // Keep is what is stored beyond the journal's numbers.

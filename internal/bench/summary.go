@@ -147,19 +147,28 @@ type GPU struct {
 	MaxSMClock  float64 `json:"max_sm_clock_mhz,omitempty"`
 }
 
-// Engine is what a target tells about itself.
+// Engine is what a target tells about itself. A figure that it does not tell is undefined, and never 0.
 type Engine struct {
-	URL       string        `json:"url"`
-	Name      string        `json:"name,omitempty"` // vllm, llamacpp, ...; empty when unknown
-	Version   string        `json:"version,omitempty"`
-	Model     string        `json:"model,omitempty"`
-	Models    []string      `json:"models,omitempty"`
-	MaxLen    int           `json:"max_model_len,omitempty"`
-	Slots     int           `json:"slots,omitempty"`
-	Quant     string        `json:"quantization,omitempty"`
-	Vocab     int           `json:"vocabulary,omitempty"`
-	Addresses []string      `json:"addresses,omitempty"` // of its name; none behind a proxy, which looks it up, or a unix socket
-	Lookup    time.Duration `json:"dns_ns,omitempty"`    // how long the lookup of its name took, once, before the run
+	URL         string        `json:"url"`
+	Name        string        `json:"name,omitempty"` // vllm, llamacpp, ...; empty when unknown
+	Version     string        `json:"version,omitempty"`
+	Model       string        `json:"model,omitempty"`
+	Models      []string      `json:"models,omitempty"`
+	Quant       string        `json:"quantization,omitempty"`
+	KVType      string        `json:"kv_cache_dtype,omitempty"`
+	Backend     string        `json:"backend,omitempty"`   // that the model runs on, behind a server of several
+	MaxLen      opt.Of[int]   `json:"max_model_len"`       // tokens that a request may have, with its answer
+	Slots       opt.Of[int]   `json:"slots"`               // requests that it works on at once; others wait
+	MaxRequests opt.Of[int]   `json:"max_requests"`        // requests that it lets in at once; others are refused
+	KVTokens    opt.Of[int]   `json:"kv_cache_tokens"`     // that its KV cache holds
+	PrefixCache opt.Of[bool]  `json:"prefix_cache"`        // whether it keeps the KV cache of earlier prompts
+	Tensor      opt.Of[int]   `json:"tensor_parallel"`     // devices that share each layer
+	Pipeline    opt.Of[int]   `json:"pipeline_parallel"`   // groups of devices that share the layers
+	Data        opt.Of[int]   `json:"data_parallel"`       // copies that share the requests
+	Expert      opt.Of[int]   `json:"expert_parallel"`     // devices that share the experts
+	Vocab       opt.Of[int]   `json:"vocabulary"`          // tokens
+	Addresses   []string      `json:"addresses,omitempty"` // of its name; none behind a proxy, which looks it up, or a unix socket
+	Lookup      time.Duration `json:"dns_ns,omitempty"`    // how long the lookup of its name took, once, before the run
 }
 
 // Summary is the result of a run.

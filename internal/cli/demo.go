@@ -55,7 +55,7 @@ No network, no model, no GPU; it takes about 15 s.`,
 			if j.deps, err = a.runDeps(&f); err != nil {
 				return err
 			}
-			j.deps.Header = nil // the demo needs no key
+			j.deps.Key = "" // the demo needs none
 			return a.carryOut(cmd.Context(), j)
 		},
 	}

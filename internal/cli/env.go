@@ -51,7 +51,7 @@ its manifest. No generation is asked for.`,
 	}
 	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.register(all)
-	for _, name := range []string{"url", "model", "api-key", "header", "connect-timeout", "proxy", "wait-ready"} {
+	for _, name := range append([]string{"url", "engine", "model", "connect-timeout", "wait-ready"}, accessNames...) {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
 	f.set = cmd.Flags()

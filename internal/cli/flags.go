@@ -27,8 +27,7 @@ type runFlags struct {
 
 	urls                           []string
 	engine, endpoint, model        string
-	apiKey                         string
-	headers                        []string
+	access                         accessFlags
 	extraBody                      string
 	concurrency, maxConcurrency    int
 	rate, burstiness               string
@@ -58,7 +57,7 @@ type runFlags struct {
 	percentiles                    string
 	events, connection, http       string
 	waitReady                      duration
-	stamps, proxy                  string
+	stamps                         string
 	engines                        int
 	isolate                        bool
 	requestID                      string
@@ -86,8 +85,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, nim, dynamo, lmdeploy, llamacpp, ollama, tgi, triton, tei")
 	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, generate (the engine's native one), completion (llamacpp), infer and generate-vllm (triton), openai-chat (ollama, whose chat is its own), or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
-	set.StringVar(&f.apiKey, "api-key", "", "bearer token; else PRONY_API_KEY or OPENAI_API_KEY. Never printed or stored")
-	set.StringArrayVar(&f.headers, "header", nil, "header of every request, name:value or name=value; repeatable (vLLM)")
+	f.access.register(set)
 	set.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into every request body and the objects in it; null removes a field (vLLM)")
 
 	set.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "closed loop: so many requests in flight all the time")
@@ -142,7 +140,6 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.engines, "engines", 0, "threads that send and stamp; 0 = as many as the load asks for")
 	set.BoolVar(&f.isolate, "isolate", false, "send and stamp in a process of its own, so that no folding, journal or collection of this one is in its way")
 	set.StringVar(&f.requestID, "request-id", "", "send X-Request-Id: PREFIX-<id> with each request, with the id of the journal, to find it in the server's log (vLLM: --request-id-prefix)")
-	set.StringVar(&f.proxy, "proxy", "", "HTTP proxy before the server: http://[user:password@]host:port. What the environment names (HTTP_PROXY) is not used; credentials are never printed or stored")
 	set.Var(&f.waitReady, "wait-ready", "wait up to so long for the server to come up")
 }
 
@@ -262,7 +259,8 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 	s := bench.Spec{Label: f.label, Metadata: metadata, Seed: f.seed, SeedGiven: f.given("seed"), Target: target, Workload: work, Sampling: sampling,
 		Phases: phases, SLO: slo, Percentiles: percentiles, MaxErrorRate: f.maxErrorRate,
 		Client: bench.Client{Timeout: time.Duration(f.timeout), ConnectTimeout: time.Duration(f.connectTimeout), Connection: f.connection, HTTP: f.http,
-			Stamps: f.stamps, Engines: f.engines, Isolate: f.isolate, RequestID: f.requestID},
+			Stamps: f.stamps, Engines: f.engines, Isolate: f.isolate, RequestID: f.requestID,
+			Insecure: f.access.insecure, OwnAuthority: f.access.cacert != "", Certificate: f.access.cert != ""},
 		Keep: bench.Keep{Events: f.events == "full", Text: f.keepText, Transcripts: f.keepTranscripts}}
 	if !s.SeedGiven {
 		s.Seed = drawSeed()
@@ -355,11 +353,14 @@ func (f *runFlags) target() (bench.Target, error) {
 		}
 		t.ExtraBody = json.RawMessage(f.extraBody)
 	}
-	t.EventUsage, t.TokenIDs = f.eventUsage, f.tokenIDs
+	t.EventUsage, t.TokenIDs, t.Auth = f.eventUsage, f.tokenIDs, f.access.auth
+	if err := f.access.check(f.urls, f.given); err != nil {
+		return t, err
+	}
 	if f.given("priority") {
 		t.Priority = &f.priority
 	}
-	fields, err := parseHeaders(f.headers)
+	fields, err := parseHeaders(f.access.headers)
 	if err != nil {
 		return t, err
 	}
@@ -528,6 +529,9 @@ func redacted(flag, value string) string {
 	if flag == "--extra-body" {
 		shown, _ := run.ConcealBody([]byte(value))
 		return string(shown)
+	}
+	if flag == "--proxy" && value == "env" {
+		return value
 	}
 	if i := strings.IndexAny(value, ":="); flag == "--header" && i > 0 {
 		return value[:i+1] + "REDACTED"

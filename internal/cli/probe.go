@@ -22,8 +22,8 @@ import (
 const probePrompt = "Write one sentence about the sea."
 
 // probeFlags are the flags of a run that a probe takes.
-var probeFlags = []string{"engine", "endpoint", "model", "api-key", "header", "extra-body", "prompt", "osl", "temperature", "top-p", "top-k", "sampling-seed",
-	"stop", "ignore-eos", "min-tokens", "max-tokens-field", "no-usage", "no-stream", "logprobs", "timeout", "connect-timeout", "http", "proxy", "wait-ready"}
+var probeFlags = []string{"engine", "endpoint", "model", "extra-body", "prompt", "osl", "temperature", "top-p", "top-k", "sampling-seed",
+	"stop", "ignore-eos", "min-tokens", "max-tokens-field", "no-usage", "no-stream", "logprobs", "timeout", "connect-timeout", "http", "wait-ready"}
 
 func (a *app) probeCommand() *cobra.Command {
 	var f runFlags
@@ -82,7 +82,7 @@ tokens the server counts and where the count comes from.`,
 	}
 	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.register(all)
-	for _, name := range probeFlags {
+	for _, name := range append(probeFlags, accessNames...) {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
 	f.set = cmd.Flags()

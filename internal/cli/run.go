@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -15,10 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prony-bench/prony/internal/bench"
-	"github.com/prony-bench/prony/internal/builtin"
-	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
-	"github.com/prony-bench/prony/internal/isolate"
 	"github.com/prony-bench/prony/internal/run"
 	"github.com/prony-bench/prony/internal/store"
 	"github.com/prony-bench/prony/internal/wire"
@@ -74,49 +72,6 @@ func newSeed() uint64 {
 	return binary.NativeEndian.Uint64(b[:]) >> 11
 }
 
-// runDeps gathers what a run needs besides its spec, secrets included.
-func (a *app) runDeps(f *runFlags) (run.Deps, error) {
-	d := run.Deps{Engines: builtin.Engines(), Datasets: builtin.Datasets(), Spin: client.DefaultSpin, WaitReady: time.Duration(f.waitReady),
-		Version: a.Version, Command: redact(append([]string{"prony"}, a.Args...)), Say: a.say}
-	if runtime.GOOS != "linux" {
-		d.Spin = 0
-	}
-	fields, err := parseHeaders(f.headers)
-	if err != nil {
-		return d, err
-	}
-	d.Calibration = a.calibrations()
-	if isolate.Possible {
-		d.EngineProcess = a.engineProcess
-	}
-	if f.proxy != "" {
-		if d.Proxy, err = client.ParseProxy(f.proxy); err != nil {
-			return d, err
-		}
-	}
-	key := f.apiKey
-	for _, name := range []string{"PRONY_API_KEY", "OPENAI_API_KEY"} {
-		if key == "" {
-			key = a.Getenv(name)
-		}
-	}
-	if key = strings.TrimSpace(key); key != "" {
-		if strings.ContainsAny(key, "\r\n") {
-			return d, fault.New(fault.Usage, "the API key holds a line end", "")
-		}
-		d.Header = append(d.Header, wire.Field{Name: "Authorization", Value: "Bearer " + key})
-	}
-	if len(d.Header) > 0 && wire.HasField(fields, d.Header[0].Name) {
-		if f.apiKey == "" { // the key is the environment's: the flag says more
-			d.Header = nil
-		} else {
-			return d, fault.New(fault.Usage, "--api-key and --header Authorization are both given", "give one of them")
-		}
-	}
-	d.Header = append(d.Header, fields...)
-	return d, nil
-}
-
 // runJob is a run as a command asks for it.
 type runJob struct {
 	spec             bench.Spec
@@ -142,7 +97,7 @@ func (a *app) carryOut(ctx context.Context, j *runJob) error {
 		case <-prepare.Done():
 		}
 	}()
-	j.spec.Target.HasKey = hasKey(j.deps.Header)
+	j.spec.Target.HasKey = j.deps.Key != "" || hasKey(j.deps.Header)
 	j.deps.Command = j.command
 	var plan *run.Plan
 	if err := unlessDone(prepare, func() (err error) {
@@ -226,14 +181,20 @@ func tuneRuntime() {
 	debug.SetGCPercent(50)
 }
 
-// manyStreams is from how many requests in flight on their own state is most of the heap: then less garbage may lie beside it.
-const manyStreams = 4000
+// collectAt is how much garbage may lie beside what a run needs, in percent of it, by the requests in flight. A collection takes processor
+// time from the folding and holds it up for a moment, so few are better; with many streams memory would be large.
+var collectAt = []struct{ below, percent int }{{2000, 150}, {4000, 50}, {math.MaxInt, 15}}
 
-// tuneMemory keeps the memory of a run with many streams low.
+// tuneMemory sets when garbage is collected.
 func tuneMemory(s bench.Spec) {
+	most := 0
 	for _, ph := range s.Phases {
-		if ph.Load.InFlightLimit() >= manyStreams {
-			debug.SetGCPercent(15)
+		most = max(most, ph.Load.InFlightLimit())
+	}
+	for _, c := range collectAt {
+		if most < c.below {
+			debug.SetGCPercent(c.percent)
+			return
 		}
 	}
 }

@@ -80,6 +80,7 @@ type Options struct {
 	FreshEach      bool          // a new connection for each job
 	HTTP2          bool          // HTTP/2 in place of HTTP/1.1
 	TLS            *tls.Config   // nil = the system's roots
+	Trust          *Trust        // that TLS was made from, for an engine in another process; nil = of nothing that can go there
 
 	// Spin is how long before a due time the sender polls the clock instead of sleeping. 0: plain timers (virtual time).
 	Spin time.Duration

@@ -236,7 +236,7 @@ func TestOptionsTravel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := client.Options{Epoch: time.Now().Add(-time.Minute), Targets: []client.Target{target, socket}, Cap: 1, Timeout: 2, ConnectTimeout: 3, FreshEach: true, HTTP2: true,
-		Spin: 4, Spare: 5, UserAgent: "u", Threads: 6, Stamps: wire.StampUser, NoWire: "why", MaxBody: 7, PartSize: 8}
+		Spin: 4, Spare: 5, UserAgent: "u", Threads: 6, Stamps: wire.StampUser, NoWire: "why", MaxBody: 7, PartSize: 8, Trust: &client.Trust{Insecure: true}}
 	b, err := pack(&want)
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,10 @@ func TestOptionsTravel(t *testing.T) {
 	if d := got.Epoch.Sub(want.Epoch).Abs(); d > time.Millisecond { // typically below 100 ns; a busy machine may tear all readings
 		t.Errorf("the epochs are %v apart", d)
 	}
-	got.Epoch = want.Epoch
+	if got.TLS == nil || !got.TLS.InsecureSkipVerify {
+		t.Errorf("TLS %+v", got.TLS)
+	}
+	got.Epoch, got.TLS = want.Epoch, nil
 	for i := range got.Targets {
 		if got.Targets[i].URL.String() != want.Targets[i].URL.String() || got.Targets[i].Join("/v1/x") != want.Targets[i].Join("/v1/x") {
 			t.Errorf("%+v", got.Targets[i])

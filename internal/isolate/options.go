@@ -12,7 +12,7 @@ import (
 )
 
 // protocol numbers the form of the frames: the program on disk may have been replaced since this one started.
-const protocol = 1
+const protocol = 2
 
 // options are client.Options as they travel. Secrets are among them: they go through the pipe, and not into the child's arguments.
 type options struct {
@@ -33,6 +33,7 @@ type options struct {
 	NoWire         string
 	MaxBody        int
 	PartSize       int
+	Trust          *client.Trust
 }
 
 // target is a client.Target as it travels.
@@ -40,8 +41,8 @@ type target struct{ URL, Addr, Socket, Proxy string }
 
 // pack writes options. What is in this process alone cannot travel.
 func pack(o *client.Options) ([]byte, error) {
-	if o.Dial != nil || o.TLS != nil {
-		return nil, fault.New(fault.Usage, "an isolated engine makes its own connections, with the system's roots", "leave --isolate out")
+	if o.Dial != nil || o.TLS != nil && o.Trust == nil {
+		return nil, fault.New(fault.Usage, "an isolated engine makes its own connections, and its own settings of TLS", "leave --isolate out")
 	}
 	mono, at, err := moment()
 	if err != nil {
@@ -49,7 +50,7 @@ func pack(o *client.Options) ([]byte, error) {
 	}
 	out := options{Protocol: protocol, Epoch: mono - int64(at.Sub(o.Epoch)), Cap: o.Cap, Timeout: o.Timeout, ConnectTimeout: o.ConnectTimeout,
 		FreshEach: o.FreshEach, HTTP2: o.HTTP2, Spin: o.Spin, Spare: o.Spare, UserAgent: o.UserAgent, Threads: o.Threads, Stamps: o.Stamps,
-		NoWire: o.NoWire, MaxBody: o.MaxBody, PartSize: o.PartSize}
+		NoWire: o.NoWire, MaxBody: o.MaxBody, PartSize: o.PartSize, Trust: o.Trust}
 	for _, t := range o.Targets {
 		to := target{URL: t.URL.String(), Addr: t.Addr, Socket: t.Socket}
 		if t.Proxy != nil {
@@ -75,7 +76,12 @@ func unpack(b []byte) (client.Options, error) {
 	}
 	o := client.Options{Epoch: at.Add(-time.Duration(mono - in.Epoch)), Cap: in.Cap, Timeout: in.Timeout, ConnectTimeout: in.ConnectTimeout,
 		FreshEach: in.FreshEach, HTTP2: in.HTTP2, Spin: in.Spin, Spare: in.Spare, UserAgent: in.UserAgent, Threads: in.Threads, Stamps: in.Stamps,
-		NoWire: in.NoWire, MaxBody: in.MaxBody, PartSize: in.PartSize}
+		NoWire: in.NoWire, MaxBody: in.MaxBody, PartSize: in.PartSize, Trust: in.Trust}
+	if in.Trust != nil {
+		if o.TLS, err = in.Trust.Config(); err != nil {
+			return o, err
+		}
+	}
 	for _, t := range in.Targets {
 		u, err := url.Parse(t.URL)
 		if err != nil {

@@ -2,7 +2,15 @@ package report
 
 import (
 	"strings"
+
+	"github.com/prony-bench/prony/internal/opt"
 )
+
+// degree is one kind of parallelism.
+func degree(kind string, of opt.Of[int]) string {
+	n, ok := of.Get()
+	return worded(ok, kind+" "+count(n))
+}
 
 // environment fills in where the run was made.
 func (b *builder) environment(m *Model) {
@@ -17,10 +25,21 @@ func (b *builder) environment(m *Model) {
 		f.add("URL", e.URL)
 		f.add("engine", joined(" ", e.Name, e.Version))
 		f.add("model", e.Model)
-		f.addIf(e.MaxLen > 0, "context length", count(e.MaxLen)+" tokens")
-		f.addIf(e.Slots > 0, "slots", count(e.Slots))
+		figure := func(name string, of opt.Of[int], unit string) {
+			n, ok := of.Get()
+			f.addIf(ok, name, count(n)+unit)
+		}
+		f.add("backend", e.Backend)
+		figure("context length", e.MaxLen, " tokens")
+		figure("slots", e.Slots, "")
+		figure("requests let in", e.MaxRequests, "")
 		f.add("quantisation", e.Quant)
-		f.addIf(e.Vocab > 0, "vocabulary", count(e.Vocab))
+		f.add("parallelism", joined(", ", degree("tensor", e.Tensor), degree("pipeline", e.Pipeline), degree("data", e.Data), degree("expert", e.Expert)))
+		kv, ok := e.KVTokens.Get()
+		f.add("KV cache", joined(", ", worded(ok, count(kv)+" tokens"), e.KVType))
+		kept, ok := e.PrefixCache.Get()
+		f.addIf(ok, "prefix cache", map[bool]string{true: "on", false: "off"}[kept])
+		figure("vocabulary", e.Vocab, "")
 		f.add("addresses", strings.Join(e.Addresses, ", "))
 		section("Server", f)
 	}
@@ -46,6 +65,8 @@ func (b *builder) environment(m *Model) {
 	c := b.man.Client
 	f.add("client", joined(", ", c.Engine, prefix("stamps: ", c.Stamp)))
 	f.add("proxy", b.man.Spec.Client.Proxy)
+	spec := b.man.Spec.Client
+	f.add("TLS", joined(", ", worded(spec.Insecure, "no certificate checked"), worded(spec.OwnAuthority, "an authority of its own"), worded(spec.Certificate, "with a certificate of the client")))
 	f.addIf(c.Connections > 0, "connections", count(c.Connections))
 	f.addIf(c.Reads > 0, "reads", joined(", ", count(c.Reads), worded(c.Unstamped > 0, count(c.Unstamped)+" without a kernel stamp"), "delay p99 "+millis(float64(c.ReadDelayP99)/1e6)))
 	f.add("state", joined(": ", string(b.man.State), b.man.Stopped))

@@ -71,7 +71,7 @@ func (g made) build() (*bench.Manifest, []bench.Record) {
 	sp.Phases = append(sp.Phases, bench.Phase{Name: bench.Measure, Load: g.load, Stop: stop})
 	m.Sheet = bench.Sheet{Host: bench.Host{OS: "debian 12.9", Kernel: "6.1.0", Arch: "amd64", CPU: "AMD EPYC 9554", Cores: 16, GOMAXPROCS: 17, MemoryBytes: 128 << 30, Governor: "performance"},
 		GPUs:    []bench.GPU{{Name: "NVIDIA H200", Driver: "570.86", MemoryMiB: 143771, PowerLimitW: 700}},
-		Engines: []bench.Engine{{URL: "http://127.0.0.1:8000", Name: "vllm", Version: "0.32.0", Model: "qwen3-8b", MaxLen: 32768, Vocab: 151936}}}
+		Engines: []bench.Engine{{URL: "http://127.0.0.1:8000", Name: "vllm", Version: "0.32.0", Model: "qwen3-8b", MaxLen: opt.Some(32768), Vocab: opt.Some(151936)}}}
 	m.Client = bench.ClientReport{Engine: "portable", Stamp: "wire", Connections: 40, Reads: 131 * g.n, ReadDelayP99: 40_000}
 	if g.hostile {
 		sp.Label, sp.Target.Model, m.Sheet.Engines[0].Version = "label "+hostileWords, "model "+hostileWords, hostileWords

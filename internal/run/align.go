@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func (p *Plan) setMaker(m workload.Maker) {
 // alignIDs tries a prompt of token ids. The server may add a begin token of its own.
 func (p *Plan) alignIDs(ctx context.Context, t *client.Target) (workload.Maker, error) {
 	m := workload.IDs{Low: lowID, High: highID}
-	if v := p.Sheet.Engines[0].Vocab; v > 0 {
+	if v, ok := p.Sheet.Engines[0].Vocab.Get(); ok {
 		m.High = min(m.High, v*9/10)
 		m.Low = min(m.Low, m.High/2)
 	}
@@ -159,7 +160,7 @@ func (p *Plan) alignText(count func([]string) (int, bool), how string, cheap boo
 	if p.Endpoint.Task != bench.Generate {
 		words = words[:mostInputs]
 	}
-	if limit := p.Sheet.Engines[0].MaxLen; limit > 0 {
+	if limit, ok := p.Sheet.Engines[0].MaxLen.Get(); ok {
 		words = words[:max(leastWords, min(len(words), limit/2))]
 	}
 	few, ok := count(words[:fewWords])
@@ -283,10 +284,14 @@ func (p *Plan) unusable(status int, body []byte, words string) error {
 	if words == "" {
 		words = string(body)
 	}
-	return unusableFault(p.Targets[0], p.Endpoint, status, shorten(words))
+	return p.unusableFault(p.Targets[0], status, shorten(words))
 }
 
-func unusableFault(t client.Target, ep dialect.Endpoint, status int, words string) error {
+// tooLong is what servers say to a prompt, or a prompt and an answer, that is longer than their context.
+var tooLong = regexp.MustCompile(`(?i)context (length|size|window)|too long|max_model_len|maximum length|max_total_tokens|max_seq_len|(must be <=?|less than).*tokens`)
+
+func (p *Plan) unusableFault(t client.Target, status int, words string) error {
+	ep := p.Endpoint
 	if words == "" {
 		words = http.StatusText(status)
 	}
@@ -295,7 +300,9 @@ func unusableFault(t client.Target, ep dialect.Endpoint, status int, words strin
 	case status == http.StatusProxyAuthRequired:
 		hint = discover.ProxyHint
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		hint = "give a key with --api-key, or in PRONY_API_KEY"
+		hint = discover.AccessHint(p.Engine.Name(), p.deps.Auth, p.deps.Key)
+	case status < 500 && tooLong.MatchString(words):
+		hint = "prompt and answer together are longer than the server takes: lower --isl or --osl, or give shorter prompts"
 	case status == http.StatusNotFound && strings.Contains(strings.ToLower(words), "model"):
 		hint = "choose a model that the server has with --model; GET /v1/models lists them"
 	case ep.Task != bench.Generate && (status == http.StatusNotFound || status == http.StatusNotImplemented || status == http.StatusMethodNotAllowed):

@@ -21,6 +21,11 @@ func TestUnusableHints(t *testing.T) {
 		words, hint string
 	}{
 		{400, "max_tokens is too large", "the server's words"},
+		{400, "max_tokens=99999 cannot be greater than max_model_len=2048.", "--isl"},
+		{400, "request (3002 tokens) exceeds the available context size (2048 tokens), try increasing it", "--isl"},
+		{400, "This model's maximum context length is 2048 tokens. However, your prompt contains 3002", "--isl"},
+		{422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens", "--isl"},
+		{400, "prompt is too long: 9000 tokens > 8000 maximum", "--isl"},
 		{400, "unknown field stream_options", "--no-usage"},
 		{401, "", "--api-key"},
 		{403, "no", "--api-key"},
@@ -36,13 +41,13 @@ func TestUnusableHints(t *testing.T) {
 		{301, "", "redirect"},
 		{302, "", "--url"},
 	} {
-		err := unusableFault(target, dialect.Endpoint{Path: "/v1/chat/completions"}, c.status, c.words)
+		err := (&Plan{Endpoint: dialect.Endpoint{Path: "/v1/chat/completions"}}).unusableFault(target, c.status, c.words)
 		if fault.CodeOf(err) != fault.Target || !strings.Contains(fault.HintOf(err), c.hint) || strings.HasSuffix(err.Error(), ": ") {
 			t.Errorf("%d %q: %v (%s)", c.status, c.words, err, fault.HintOf(err))
 		}
 	}
 	for _, status := range []int{404, 405, 501} {
-		err := unusableFault(target, dialect.Endpoint{Path: "/v1/embeddings", Task: bench.Embed}, status, "Not Found")
+		err := (&Plan{Endpoint: dialect.Endpoint{Path: "/v1/embeddings", Task: bench.Embed}}).unusableFault(target, status, "Not Found")
 		if fault.CodeOf(err) != fault.Target || !strings.Contains(fault.HintOf(err), "a model for that task") {
 			t.Errorf("%d: %v (%s)", status, err, fault.HintOf(err))
 		}

@@ -25,6 +25,9 @@ func (p *Plan) chooseEndpoint() error {
 		}
 		return fault.New(fault.Usage, fmt.Sprintf("it is not clear what is spoken at %s", want), "the path must end in one of "+strings.Join(ends, ", ")+"; put a prefix into --url")
 	}
+	if want == "" && len(p.found) > 0 && p.found[0].Name == p.Engine.Name() {
+		want = p.found[0].Endpoint // where this server lacks the engine's first
+	}
 	var names []string
 	for _, ep := range p.Engine.Endpoints() {
 		if ep.Name == want || want == "" {

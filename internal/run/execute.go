@@ -206,7 +206,7 @@ func together(a, b bench.Toll) bench.Toll {
 func (p *Plan) newEngine(epoch time.Time, sink client.Sink) (client.Engine, error) {
 	c := p.Spec.Client
 	o := client.Options{Epoch: epoch, Targets: p.Targets, Sink: sink, Timeout: c.Timeout, ConnectTimeout: c.ConnectTimeout,
-		FreshEach: c.Connection == "new", HTTP2: c.HTTP == "2", TLS: p.deps.TLS, Spin: p.deps.Spin, Dial: p.deps.Dial,
+		FreshEach: c.Connection == "new", HTTP2: c.HTTP == "2", TLS: p.tls, Trust: p.deps.Trust, Spin: p.deps.Spin, Dial: p.deps.Dial,
 		UserAgent: "prony/" + p.deps.Version, Threads: c.Engines}
 	if c.Stamps != "auto" {
 		o.Stamps = wire.Stamp(c.Stamps)

@@ -30,7 +30,7 @@ func (l lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
 		return
 	case r.URL.Path == "/info" && l.tei:
-		fmt.Fprint(w, `{"model_id":"m","version":"1.8","max_input_length":512,"model_type":{"reranker":{}}}`)
+		fmt.Fprint(w, `{"model_id":"m","version":"1.8","max_input_length":512,"model_type":{"embedding":{}}}`)
 		return
 	case l.refuses || r.Method != http.MethodPost || !strings.Contains("/v1/embeddings /v2/rerank /v1/rerank /embed /rerank", r.URL.Path):
 		w.WriteHeader(404)

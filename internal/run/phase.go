@@ -9,7 +9,6 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
-	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
 )
@@ -234,7 +233,7 @@ func (p *phaseRun) judge(rec *bench.Record) {
 		return
 	}
 	if e := p.r.first.take(rec, p.firstFew()); e != nil {
-		p.halt(ending{state: bench.Stopped, why: "the target cannot be used", unusable: e.fault(p.r.plan.Targets[rec.Target], p.r.plan.Endpoint)})
+		p.halt(ending{state: bench.Stopped, why: "the target cannot be used", unusable: e.fault(p.r.plan, p.r.plan.Targets[rec.Target])})
 		return
 	}
 	p.mu.Lock()
@@ -347,9 +346,10 @@ func (f *firstAnswers) take(rec *bench.Record, enough int) *firstAnswers {
 	return f
 }
 
-func (f *firstAnswers) fault(t client.Target, ep dialect.Endpoint) error {
+func (f *firstAnswers) fault(p *Plan, t client.Target) error {
+	ep := p.Endpoint
 	if f.outcome == bench.Rejected {
-		return unusableFault(t, ep, f.status, f.words)
+		return p.unusableFault(t, f.status, f.words)
 	}
 	hint := "is the server up, and --url its address?"
 	if t.Proxy != nil {
@@ -360,6 +360,8 @@ func (f *firstAnswers) fault(t client.Target, ep dialect.Endpoint) error {
 		if hint = "is it the right --url and --endpoint?"; strings.Contains(f.words, "HTTP/2") {
 			hint = "does the server speak HTTP/2? leave --http 2 out"
 		}
+	case bench.TLSFailed:
+		hint = discover.TLSHint
 	case bench.Reset:
 		hint = "the server's log may say why it closes; does it want https://?"
 	}

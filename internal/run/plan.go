@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,11 +32,15 @@ type Deps struct {
 	Engines  catalog.Catalog[dialect.Engine]
 	Datasets catalog.Catalog[workload.Dataset]
 
-	Header    []wire.Field  // authorisation and the user's own; never stored
-	TLS       *tls.Config   // nil = the system's roots
-	Proxy     *client.Proxy // before all targets, with its credentials; nil = none
+	Header    []wire.Field  // the user's own; never stored
+	Key       string        // of access; never stored, empty = none
+	Auth      string        // where the key goes: one of discover.Auths; empty = as the engine has it
+	Trust     *client.Trust // of TLS; nil = the system's settings
 	Spin      time.Duration // client.DefaultSpin, or 0 in virtual time
 	WaitReady time.Duration // how long to wait for the server to come up
+
+	// ProxyOf returns the proxy before a target, with its credentials, or nil; ProxyOf itself is nil without any.
+	ProxyOf func(*url.URL) (*client.Proxy, error)
 
 	// Dial replaces the network, nil = TCP. Then no name is resolved and no GPU is asked about.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -73,6 +78,8 @@ type Plan struct {
 	dataset workload.Dataset
 	deps    Deps
 	secrets []string
+	found   []discover.Found           // by target
+	tls     *tls.Config                // nil = the system's settings
 	tested  *bench.StampTest           // of the grades of the stamps; nil = not tested
 	asking  map[string]*http.Transport // by target, while the plan is being made
 }
@@ -80,7 +87,7 @@ type Plan struct {
 // Prepare resolves the targets, asks the first one who it is, and finds out how long its prompts must be. Offline asks nobody:
 // what is then not known is an estimate.
 func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
-	p := &Plan{Spec: spec, deps: deps, secrets: append(secretsOf(deps.Header), proxySecrets(deps.Proxy)...), asking: map[string]*http.Transport{}}
+	p := &Plan{Spec: spec, deps: deps, secrets: secretsOf(append(keyFields(&deps), deps.Header...)), asking: map[string]*http.Transport{}}
 	_, inBody := ConcealBody(spec.Target.ExtraBody)
 	p.secrets = append(p.secrets, inBody...)
 	defer p.stopAsking()
@@ -130,14 +137,17 @@ func (p *Plan) parse() error {
 		if err != nil {
 			return err
 		}
-		if p.deps.Proxy != nil {
-			if err := t.Via(p.deps.Proxy); err != nil {
-				return err
-			}
+		if err := p.putProxy(&t); err != nil {
+			return err
 		}
 		p.Targets = append(p.Targets, t)
 	}
-	p.Spec.Client.Proxy = p.deps.Proxy.String()
+	if p.deps.Trust != nil {
+		var err error
+		if p.tls, err = p.deps.Trust.Config(); err != nil {
+			return err
+		}
+	}
 	if p.Spec.Client.Isolate && p.deps.EngineProcess == nil {
 		return fault.New(fault.Usage, "--isolate does not work on this system", "leave it out: the engine then runs in this process")
 	}
@@ -168,6 +178,25 @@ func (p *Plan) parse() error {
 	return p.checkFileLimit()
 }
 
+// putProxy puts the target's proxy before it, if it has one.
+func (p *Plan) putProxy(t *client.Target) error {
+	if p.deps.ProxyOf == nil {
+		return nil
+	}
+	proxy, err := p.deps.ProxyOf(t.URL)
+	if err != nil || proxy == nil {
+		return err
+	}
+	if err := t.Via(proxy); err != nil {
+		return err
+	}
+	p.secrets = append(p.secrets, proxySecrets(proxy)...)
+	if names := &p.Spec.Client.Proxy; !slices.Contains(strings.Split(*names, ", "), proxy.String()) {
+		*names = strings.TrimPrefix(*names+", "+proxy.String(), ", ")
+	}
+	return nil
+}
+
 // reach resolves every target and asks who it is.
 func (p *Plan) reach(ctx context.Context) error {
 	for i := range p.Targets {
@@ -192,12 +221,13 @@ func (p *Plan) reach(ctx context.Context) error {
 				addrs, took = nil, 0 // of the proxy, and not of the engine
 			}
 		}
-		e, err := p.prober(t).Identify(ctx)
+		f, err := p.prober(t).Identify(ctx, p.Spec.Target.Model)
 		if err != nil {
 			return err
 		}
-		e.URL, e.Addresses, e.Lookup = p.Spec.Target.URLs[i], addrs, took
-		p.Sheet.Engines = append(p.Sheet.Engines, e)
+		f.URL, f.Addresses, f.Lookup = p.Spec.Target.URLs[i], addrs, took
+		p.found = append(p.found, f)
+		p.Sheet.Engines = append(p.Sheet.Engines, f.Engine)
 	}
 	return nil
 }
@@ -234,7 +264,7 @@ func (p *Plan) prober(t *client.Target) *discover.Prober {
 		if dial == nil {
 			dial = (&net.Dialer{Timeout: p.Spec.Client.ConnectTimeout}).DialContext
 		}
-		transport = &http.Transport{TLSClientConfig: p.deps.TLS,
+		transport = &http.Transport{TLSClientConfig: p.tls,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return t.Dial(ctx, dial) // the address that answered
 			}}
@@ -251,8 +281,19 @@ func (p *Plan) prober(t *client.Target) *discover.Prober {
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &discover.Prober{HTTP: &http.Client{Transport: transport, CheckRedirect: refuse}, Join: t.Join, Root: t.Root, Name: t.Name(""),
-		Proxy: t.Proxy.String(), Header: p.deps.Header}
+		Proxy: t.Proxy.String(), Header: p.deps.Header, Engine: p.named(), Key: p.deps.Key, Auth: p.deps.Auth}
 }
+
+// named is the engine, as far as it is named or found.
+func (p *Plan) named() string {
+	if e := p.Spec.Target.Engine; e != "auto" {
+		return e
+	}
+	return ""
+}
+
+// keyFields are the header fields that may hold the key.
+func keyFields(d *Deps) []wire.Field { return discover.KeyFields("", d.Auth, d.Key) }
 
 // stopAsking closes the connections of the questions: an idle one may hold a thread of the server.
 func (p *Plan) stopAsking() {
@@ -298,7 +339,7 @@ func (p *Plan) choose(offline bool) error {
 	}
 	p.Options = dialect.Options{Model: t.Model, Stream: t.Stream, Usage: t.Usage, MaxTokensField: t.MaxTokensField, Sampling: s.Sampling,
 		EventUsage: t.EventUsage, TokenIDs: t.TokenIDs, Priority: t.Priority, ForceLength: s.Workload.ForceLength, Extra: t.ExtraBody,
-		Header: p.deps.Header, KeepText: s.Keep.Text}
+		Header: append(discover.KeyFields(name, p.deps.Auth, p.deps.Key), p.deps.Header...), KeepText: s.Keep.Text}
 	return p.tryOut()
 }
 
@@ -333,11 +374,15 @@ func (p *Plan) chooseModel(offline bool) error {
 	}
 	switch models := p.Sheet.Engines[0].Models; len(models) {
 	case 0:
-		return fault.New(fault.Target, fmt.Sprintf("%s does not say which models it serves (GET /v1/models)", p.Spec.Target.URLs[0]), "give one with --model, and check the path in --url")
+		return p.found[0].Trouble
 	case 1:
 		t.Model = models[0]
 	default:
-		return fault.New(fault.Usage, fmt.Sprintf("%s serves %d models: %s", p.Spec.Target.URLs[0], len(models), shortList(models)), "choose one with --model")
+		hint := "choose one with --model"
+		if slices.Contains(models, "ensemble") {
+			hint += "; ensemble is mostly the one that takes a text and gives one"
+		}
+		return fault.New(fault.Usage, fmt.Sprintf("%s serves %d models: %s", p.Spec.Target.URLs[0], len(models), shortList(models)), hint)
 	}
 	for i := range p.Sheet.Engines {
 		p.Sheet.Engines[i].Model = t.Model

@@ -166,7 +166,7 @@ func (p *Plan) previewCall(out *Preview, k int, q bench.Request) error {
 	c.URL = p.Targets[k%len(p.Targets)].Name(call.Path)
 	c.Body = json.RawMessage(p.conceal(string(call.Body)))
 	for _, h := range call.Header {
-		if slices.ContainsFunc(p.deps.Header, func(f wire.Field) bool { return strings.EqualFold(f.Name, h.Name) }) {
+		if slices.ContainsFunc(p.Options.Header, func(f wire.Field) bool { return strings.EqualFold(f.Name, h.Name) }) {
 			h.Value = "REDACTED"
 		}
 		c.Header = append(c.Header, h)

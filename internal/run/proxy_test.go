@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,9 +27,7 @@ func (w *world) behind(p *proxytest.Proxy, test func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if w.deps.Proxy, err = client.ParseProxy("http://me:sekret77@proxy:3128"); err != nil {
-		w.t.Fatal(err)
-	}
+	w.deps.ProxyOf = func(*url.URL) (*client.Proxy, error) { return client.ParseProxy("http://me:sekret77@proxy:3128") }
 	var wg sync.WaitGroup
 	wg.Go(func() { p.Serve(ln) })
 	test()
@@ -105,7 +104,7 @@ func TestProxySilent(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		w.deps.Dial = n.Dial
-		w.deps.Proxy, _ = client.ParseProxy("proxy:3128")
+		w.deps.ProxyOf = func(*url.URL) (*client.Proxy, error) { return client.ParseProxy("proxy:3128") }
 		begun := time.Now()
 		_, err := Prepare(context.Background(), w.spec, w.deps, false)
 		if fault.CodeOf(err) != fault.Target || time.Since(begun) > 10*time.Second {

@@ -167,7 +167,7 @@ func TestUnusable(t *testing.T) {
 			w.spec.Target.Endpoint = "/v9/chat/completions"
 			w.spec.Workload = bench.Workload{Dataset: "text", Prompt: "hi", OSL: "4"}
 		}, "404", "--endpoint"},
-		{"too long", func(w *world) { w.spec.Workload = bench.Workload{Dataset: "text", Prompt: "hi", OSL: "999999"} }, "400", "--extra-body"},
+		{"too long", func(w *world) { w.spec.Workload = bench.Workload{Dataset: "text", Prompt: "hi", OSL: "999999"} }, "400", "--isl"},
 	} {
 		virtual(t, exact(100*ms, 20*ms), func(w *world) {
 			c.change(w)
