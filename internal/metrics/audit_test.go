@@ -405,3 +405,12 @@ func TestSummarizeTakesAnything(t *testing.T) {
 		}
 	})
 }
+
+// What passes a proxy is told so: its time cannot be taken apart from the server's.
+func TestThroughProxy(t *testing.T) {
+	r := stream(0, 0, msec, msec, 10)
+	m := under(bench.Load{Shape: bench.Closed, Concurrency: 1}, bench.Stop{Requests: 1})
+	wants(t, Summarize(m, []bench.Record{r}), "through_proxy")
+	m.Spec.Client.Proxy = "http://127.0.0.1:3128"
+	wants(t, Summarize(m, []bench.Record{r}), "through_proxy", "note: the requests went through the proxy http://127.0.0.1:3128: its time is in every latency")
+}

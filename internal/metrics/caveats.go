@@ -184,6 +184,12 @@ func rules() []rule {
 					say("", "%d reused connections had been closed by the server; their requests went out again on fresh ones", n)
 				}
 			}},
+		{"through_proxy", bench.SeverityNote, "the requests went through a proxy",
+			"", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+				if p := x.Spec.Client.Proxy; p != "" {
+					say("", "the requests went through the proxy %s: its time is in every latency", p)
+				}
+			}},
 		{"too_short", bench.SeverityNote, "fewer than 50 requests: nothing can be said of steadiness",
 			"", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
 				if s.Steady.Word == wordTooShort && s.Requests.Sent > 0 {
