@@ -45,18 +45,18 @@ func Engines() catalog.Catalog[dialect.Engine] {
 	form := dialect.Abilities{Usage: true, Format: true}
 	embeddings, rerank := openai.EmbeddingsEndpoint(dialect.Abilities{}), openai.RerankEndpoint()
 	return catalog.New(
-		dialect.NewEngine("openai", fronts(usage, usage, responses(usage), embeddings, rerank)...),
+		dialect.NewEngine("openai", fronts(usage, usage, responses(form), embeddings, rerank)...),
 		dialect.NewEngine("vllm", fronts(scheduled, with(scheduled, idsIn, formed),
-			responses(with(ignoreEOS, priority)), messages(form), embeddings, rerank, vllm.GenerateEndpoint())...),
+			responses(with(ignoreEOS, priority, formed)), messages(form), embeddings, rerank, vllm.GenerateEndpoint())...),
 		dialect.NewEngine("sglang", fronts(scheduled, with(scheduled, idsIn, formed),
 			responses(with(usage, priority)), messages(usage), embeddings, rerank, sglang.GenerateEndpoint())...),
 		dialect.NewEngine("trtllm", fronts(forced, with(forced, idsIn))...),
 		dialect.NewEngine("nim", fronts(scheduled, with(scheduled, idsIn), embeddings)...),
 		dialect.NewEngine("dynamo", openai.Dynamo(openai.ChatEndpoint(timedForced)), openai.Dynamo(openai.CompletionsEndpoint(timedForced)), embeddings),
 		dialect.NewEngine("lmdeploy", fronts(ignoreEOS, ignoreEOS, lmdeploy.GenerateEndpoint())...),
-		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn), responses(ignoreEOS), messages(usage), llamacpp.CompletionEndpoint(), embeddings, rerank)...),
+		dialect.NewEngine("llamacpp", fronts(timed, with(timed, idsIn), responses(timed), messages(usage), llamacpp.CompletionEndpoint(), embeddings, rerank)...),
 		dialect.NewEngine("ollama", ollama.ChatEndpoint(), ollama.GenerateEndpoint(), openaiChat, openai.CompletionsEndpoint(usage),
-			responses(usage), messages(usage), embeddings, ollama.EmbedEndpoint()),
+			responses(form), messages(usage), embeddings, ollama.EmbedEndpoint()),
 		dialect.NewEngine("anthropic", messages(form)),
 		dialect.NewEngine("tgi", fronts(usage, usage, tgi.GenerateEndpoint())...),
 		dialect.NewEngine("triton", fronts(usage, usage, triton.GenerateEndpoint(), triton.GenerateVLLMEndpoint(), triton.InferEndpoint())...),

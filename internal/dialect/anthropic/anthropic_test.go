@@ -91,8 +91,28 @@ func protocol() dialecttest.Protocol {
 
 func TestConform(t *testing.T) { dialecttest.Conform(t, protocol()) }
 
+func FuzzFold(f *testing.F) { dialecttest.Fuzz(f, protocol()) }
+
 func TestGoldenStreams(t *testing.T) {
 	dialecttest.Golden(t, "../../../testdata/wire", 4, map[string]dialect.Endpoint{"anthropic": endpoint})
+}
+
+// Real answers of real engines fold to what their text shows, in any reads.
+func TestRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		isl, cached int
+		text        string
+	}{
+		"vllm-anthropic-messages-stream": {8, -1, "ally allowsargerrorUserxz"},
+		"llamacpp-messages-stream":       {29, 24, "A.The capital of France"},
+		"ollama-messages-stream":         {6, -1, " known as the capital of Europe"}, // its start tells an estimate of 7
+	} {
+		r := dialecttest.Recorded(t, "../../../testdata/wire/recorded", name, endpoint)
+		if r.Outcome != bench.OK || r.Finish != bench.FinishLength || r.Text != c.text || r.OutEvents != 6 || r.OSL.Or(-1) != 6 || r.OSLSource != bench.FromUsage ||
+			r.ISL.Or(-1) != c.isl || r.Cached.Or(-1) != c.cached {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
 }
 
 func fold(stream bool, body string) bench.Record {

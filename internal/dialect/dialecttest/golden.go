@@ -35,7 +35,7 @@ type File struct {
 }
 
 // Golden folds the golden streams of some protocols, each by an endpoint that speaks it, and holds them against the manifest in the
-// directory dir. There must be n of them.
+// directory dir, in any reads. There must be n of them.
 func Golden(t *testing.T, dir string, n int, protocols map[string]dialect.Endpoint) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
@@ -66,7 +66,9 @@ func Golden(t *testing.T, dir string, n int, protocols map[string]dialect.Endpoi
 
 func (g *File) check(t *testing.T, ep dialect.Endpoint, body []byte) {
 	p := Protocol{Endpoint: ep, Lines: strings.HasSuffix(g.File, ".ndjson")}
-	r := p.fold(true, Transcript(p.contentType(), body))
+	tr := Transcript(p.contentType(), body)
+	r := p.fold(true, tr)
+	p.anySplit(t, true, tr, &r)
 	if g.Error != nil {
 		if r.Outcome != bench.StreamError || !strings.Contains(r.Error, g.Error.Message) {
 			t.Errorf("outcome %s: %s", r.Outcome, r.Error)

@@ -37,7 +37,7 @@ func engine(name string) dialect.Engine {
 	forced := dialect.Abilities{Usage: true, IgnoreEOS: true, MinTokens: true}
 	switch name {
 	case "openai", "ollama":
-		return dialect.NewEngine(name, ChatEndpoint(usage), CompletionsEndpoint(usage))
+		return dialect.NewEngine(name, ChatEndpoint(usage), CompletionsEndpoint(usage), ResponsesEndpoint(usage))
 	case "vllm":
 		return dialect.NewEngine(name, ChatEndpoint(forced), CompletionsEndpoint(forced))
 	case "llamacpp":

@@ -50,6 +50,9 @@ func TestEncode(t *testing.T) {
 			`{"model":"m","prompt":"a","stream":false,"temperature":0,"top_p":0.9,"top_k":40,"seed":5,"stop":["x","y"],"logprobs":3,"ignore_eos":true,"min_tokens":4}`},
 		{"chat logprobs and field", "openai", chat, bench.Request{Prompt: "a", OSL: 2}, dialect.Options{Model: "m", MaxTokensField: "max_completion_tokens", Sampling: bench.Sampling{Logprobs: &lp}},
 			`{"model":"m","messages":[{"role":"user","content":"a"}],"stream":false,"max_completion_tokens":2,"logprobs":true,"top_logprobs":3}`},
+		{"tools and a form", "openai", chat, bench.Request{Prompt: "a"}, dialect.Options{Model: "m", Tools: json.RawMessage(`[{"type":"function"}]`), ToolChoice: json.RawMessage(`"required"`),
+			ResponseFormat: json.RawMessage(`{"type":"json_object"}`)},
+			`{"model":"m","messages":[{"role":"user","content":"a"}],"stream":false,"tools":[{"type":"function"}],"tool_choice":"required","response_format":{"type":"json_object"}}`},
 		{"extra fields replace, add and remove", "openai", text, bench.Request{Prompt: "a", Extra: json.RawMessage(`{"user": "u", "n": 2}`)},
 			dialect.Options{Model: "m", Sampling: bench.Sampling{Temperature: &zero}, Extra: json.RawMessage(`{"temperature": 0.5, "stream": null, "n": 3}`)},
 			`{"model":"m","prompt":"a","temperature":0.5,"user":"u","n":3}`},
@@ -71,6 +74,8 @@ func TestEncodeRefuses(t *testing.T) {
 		{"/v1/completions", bench.Request{Messages: []bench.Message{{Role: "user"}}}, dialect.Options{}},
 		{"/v1/completions", bench.Request{Prompt: "a", Extra: json.RawMessage(`[1]`)}, dialect.Options{}},
 		{"/v1/completions", bench.Request{Prompt: "a"}, dialect.Options{Extra: json.RawMessage(`{"a":`)}},
+		{"/v1/completions", bench.Request{Prompt: "a"}, dialect.Options{Tools: json.RawMessage(`[{}]`)}},
+		{"/v1/completions", bench.Request{Prompt: "a"}, dialect.Options{ResponseFormat: json.RawMessage(`{"type":"json_object"}`)}},
 	} {
 		if _, err := shared.Encode(endpoint(d, c.path), &c.q, &c.o); fault.CodeOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", c.q, err)

@@ -67,6 +67,9 @@ func (f front) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Options)
 		b.Set(cmp.Or(o.MaxTokensField, "max_tokens"), r.OSL)
 	}
 	sampling(b, ep, r, o)
+	if err := output(b, ep, o); err != nil {
+		return wire.Call{}, err
+	}
 	if err := b.Merge(json.RawMessage(f.always)); err != nil {
 		return wire.Call{}, err
 	}
@@ -112,6 +115,30 @@ func sampling(b *dialect.Object, ep dialect.Endpoint, r *bench.Request, o *diale
 		}
 	}
 	b.Length(ep, r, o, "min_tokens")
+}
+
+// output sets the tools and the form of the answer, which a chat takes as they are. Few completions take a form, and none takes tools.
+func output(b *dialect.Object, ep dialect.Endpoint, o *dialect.Options) error {
+	if !ep.Chat {
+		if err := ep.NoTools(o); err != nil {
+			return err
+		}
+		if !ep.Can.Format {
+			if err := ep.NoFormat(o); err != nil {
+				return err
+			}
+		}
+	}
+	if len(o.Tools) > 0 {
+		b.Raw("tools", o.Tools)
+	}
+	if len(o.ToolChoice) > 0 {
+		b.Raw("tool_choice", o.ToolChoice)
+	}
+	if len(o.ResponseFormat) > 0 {
+		b.Raw("response_format", o.ResponseFormat)
+	}
+	return nil
 }
 
 // Stateless implements dialect.Stateless: what a decoder keeps is the form of events, which engines send alike.

@@ -48,6 +48,9 @@ func (responses) Encode(ep dialect.Endpoint, r *bench.Request, o *dialect.Option
 		return wire.Call{}, err
 	}
 	if len(o.ResponseFormat) > 0 {
+		if !ep.Can.Format {
+			return wire.Call{}, ep.NoFormat(o)
+		}
 		format, err := flatFormat(o.ResponseFormat)
 		if err != nil {
 			return wire.Call{}, err
@@ -175,8 +178,5 @@ func flatFormat(format json.RawMessage) (json.RawMessage, error) {
 	return text.Bytes(), nil
 }
 
-// Stateless implements dialect.Stateless: each event says by itself what it is.
-func (responses) Stateless() {}
-
 // Decoder implements dialect.Codec.
-func (responses) Decoder(dialect.Endpoint) dialect.Decoder { return responses{} }
+func (responses) Decoder(dialect.Endpoint) dialect.Decoder { return &responseDecoder{} }

@@ -71,7 +71,7 @@ func writeResponses(p dialecttest.Part) string {
 
 func responsesProtocol() dialecttest.Protocol {
 	return dialecttest.Protocol{
-		Endpoint: ResponsesEndpoint(dialect.Abilities{Usage: true, IgnoreEOS: true, Priority: true}), Request: bench.Request{Prompt: "What color is the sky?"},
+		Endpoint: ResponsesEndpoint(dialect.Abilities{Usage: true, IgnoreEOS: true, Priority: true, Format: true}), Request: bench.Request{Prompt: "What color is the sky?"},
 		Write: writeResponses, Stop: "completed", Length: "incomplete:max_output_tokens", Tool: "function_call", Terminator: dialecttest.Finish,
 		Tokens: bench.FromUsage, PlainTokens: bench.FromUsage, Prompt: bench.FromUsage,
 		Without: map[dialecttest.Kind]string{
@@ -91,6 +91,8 @@ func responsesProtocol() dialecttest.Protocol {
 }
 
 func TestResponsesConform(t *testing.T) { dialecttest.Conform(t, responsesProtocol()) }
+
+func FuzzResponses(f *testing.F) { dialecttest.Fuzz(f, responsesProtocol()) }
 
 func TestResponsesGolden(t *testing.T) {
 	dialecttest.Golden(t, wireDir, 3, map[string]dialect.Endpoint{"openai-responses": ResponsesEndpoint(dialect.Abilities{Usage: true})})
@@ -121,6 +123,23 @@ func TestResponsesEnds(t *testing.T) {
 		if r.Outcome != c.outcome || r.Finish != c.finish || !strings.Contains(r.Error, c.words) || c.words == "" && r.Error != "" {
 			t.Errorf("%s: %s (%s), finish %q", name, r.Outcome, r.Error, r.Finish)
 		}
+	}
+}
+
+// llama.cpp numbers no items, says completed of an answer that is cut off, and tells its times beside the response.
+func TestResponsesOfLlamaCpp(t *testing.T) {
+	call := func(id, name string) string {
+		return named("response.output_item.added", `"item":{"type":"function_call","call_id":%q,"name":%q,"arguments":"","status":"in_progress"}`, id, name)
+	}
+	piece := func(id, text string) string {
+		return named("response.function_call_arguments.delta", `"item_id":%q,"delta":%s`, id, dialecttest.JSON(text))
+	}
+	stream := named("response.output_text.delta", `"item_id":"m","delta":"a"`) + call("fc_1", "f") + piece("fc_1", `{"a"`) + piece("fc_1", `:1}`) + call("fc_2", "g") + piece("fc_2", `{}`) +
+		named("response.completed", `"response":{"status":"completed","output":[],"usage":{"input_tokens":29,"output_tokens":4,"input_tokens_details":{"cached_tokens":24}}},"timings":{"cache_n":24,"prompt_n":5,"prompt_ms":203.5,"predicted_n":4,"predicted_ms":53.25}`)
+	r := dialect.NewFold(responsesProtocol().Endpoint, &bench.Request{}, &dialect.Options{Stream: true, KeepText: true}).End(timed([]byte(stream)))
+	if r.Outcome != bench.OK || string(r.ToolCalls) != `[{"id":"fc_1","name":"f","arguments":"{\"a\":1}"},{"id":"fc_2","name":"g","arguments":"{}"}]` ||
+		r.ISL.Or(0) != 29 || r.OSL.Or(0) != 4 || r.OSLSource != bench.FromUsage || r.Cached.Or(0) != 24 || r.Server["server_prefill_ms"] != 203.5 || r.Server["server_decode_ms"] != 53.25 {
+		t.Errorf("%+v", r)
 	}
 }
 

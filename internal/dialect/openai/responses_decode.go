@@ -11,18 +11,27 @@ import (
 	"github.com/prony-bench/prony/internal/wire"
 )
 
+// responseDecoder reads one response. It remembers the calls of tools, because llama.cpp does not number its items: they are told apart
+// by their ids.
+type responseDecoder struct {
+	calls map[string]int // the numbers of the items by id
+	last  opt.Of[int]    // that of the last one
+}
+
 // typedEvent is an event of the Responses API. What its type has no use for may be of any form.
 type typedEvent struct {
 	Type     string          `json:"type"`
 	Error    json.RawMessage `json:"error"`
 	Index    json.RawMessage `json:"output_index"`
+	ItemID   json.RawMessage `json:"item_id"`
 	Delta    json.RawMessage `json:"delta"`
 	Item     json.RawMessage `json:"item"`
 	Response json.RawMessage `json:"response"`
+	Timings  json.RawMessage `json:"timings"` // llama.cpp
 }
 
 // Event implements dialect.Decoder.
-func (responses) Event(ev wire.Event, to *dialect.Delta) error {
+func (d *responseDecoder) Event(ev wire.Event, to *dialect.Delta) error {
 	data := bytes.TrimSpace(ev.Data)
 	switch {
 	case len(data) == 0:
@@ -41,7 +50,7 @@ func (responses) Event(ev wire.Event, to *dialect.Delta) error {
 	case kind == "":
 		return fmt.Errorf("no field \"type\" in %s", wire.Excerpt(data))
 	default:
-		return e.fill(kind, to, data)
+		return d.fill(&e, kind, to, data)
 	}
 }
 
@@ -58,14 +67,14 @@ func failure(data []byte, to *dialect.Delta) error {
 }
 
 // fill reads an event by its kind. One that is not known says nothing of interest: a new one brings no harm.
-func (e *typedEvent) fill(kind string, to *dialect.Delta, raw []byte) error {
+func (d *responseDecoder) fill(e *typedEvent, kind string, to *dialect.Delta, raw []byte) error {
 	switch kind {
 	case "response.output_text.delta", "response.refusal.delta":
 		return e.text(raw, func(s string) { to.Output(0).Text = s })
 	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta":
 		return e.text(raw, func(s string) { to.Output(0).Reasoning = s })
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta", "response.mcp_call_arguments.delta":
-		index, err := e.index(raw)
+		index, err := d.index(e, raw)
 		if err != nil {
 			return err
 		}
@@ -74,7 +83,7 @@ func (e *typedEvent) fill(kind string, to *dialect.Delta, raw []byte) error {
 			out.Tools = append(out.Tools, dialect.ToolPiece{Index: index, Arguments: s})
 		})
 	case "response.output_item.added":
-		return e.added(to, raw)
+		return d.added(e, to, raw)
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		return e.ended(to, raw)
 	}
@@ -94,13 +103,23 @@ func (e *typedEvent) text(raw []byte, take func(string)) error {
 	return nil
 }
 
-// index reads the number of the output item that an event belongs to.
-func (e *typedEvent) index(raw []byte) (n int, err error) {
-	if len(e.Index) == 0 {
-		return 0, fmt.Errorf("no field \"output_index\" in %s", wire.Excerpt(raw))
+// index is the number of the call that an event is a piece of.
+func (d *responseDecoder) index(e *typedEvent, raw []byte) (n int, err error) {
+	if len(e.Index) > 0 {
+		if json.Unmarshal(e.Index, &n) != nil || n < 0 || n > maxItems {
+			return 0, fmt.Errorf("field \"output_index\" is no index in %s", wire.Excerpt(raw))
+		}
+		return n, nil
 	}
-	if json.Unmarshal(e.Index, &n) != nil || n < 0 || n > maxItems {
-		return 0, fmt.Errorf("field \"output_index\" is no index in %s", wire.Excerpt(raw))
+	var id string
+	if len(e.ItemID) > 0 && json.Unmarshal(e.ItemID, &id) == nil {
+		if n, ok := d.calls[id]; ok {
+			return n, nil
+		}
+	}
+	n, ok := d.last.Get()
+	if !ok {
+		return 0, fmt.Errorf("no field \"output_index\" in %s", wire.Excerpt(raw))
 	}
 	return n, nil
 }
@@ -109,7 +128,7 @@ func (e *typedEvent) index(raw []byte) (n int, err error) {
 const maxItems = 1 << 16
 
 // added reads the begin of an output item. A call of a tool begins with its name; anything else begins empty.
-func (e *typedEvent) added(to *dialect.Delta, raw []byte) error {
+func (d *responseDecoder) added(e *typedEvent, to *dialect.Delta, raw []byte) error {
 	if len(e.Item) == 0 {
 		return fmt.Errorf("no field \"item\" in %s", wire.Excerpt(raw))
 	}
@@ -120,10 +139,19 @@ func (e *typedEvent) added(to *dialect.Delta, raw []byte) error {
 	if err := json.Unmarshal(e.Item, &i); err != nil {
 		return fmt.Errorf("item is no valid call of a tool (%v): %s", err, wire.Excerpt(raw))
 	}
-	index, err := e.index(raw)
-	if err != nil {
-		return err
+	index := 0
+	if len(e.Index) > 0 {
+		var err error
+		if index, err = d.index(e, raw); err != nil {
+			return err
+		}
+	} else if index = d.last.Or(-1) + 1; index > maxItems {
+		return fmt.Errorf("more than %d calls of tools", maxItems)
 	}
+	if d.calls == nil {
+		d.calls = map[string]int{}
+	}
+	d.calls[i.ID], d.calls[i.CallID], d.last = index, index, opt.Some(index)
 	out := to.Output(0)
 	out.Tools = append(out.Tools, dialect.ToolPiece{Index: index, ID: cmp.Or(i.CallID, i.ID), Name: i.Name})
 	return nil
@@ -139,7 +167,14 @@ func (e *typedEvent) ended(to *dialect.Delta, raw []byte) error {
 	if err := json.Unmarshal(e.Response, &r); err != nil {
 		return fmt.Errorf("the response is no valid JSON of the Responses API (%v): %s", err, wire.Excerpt(raw))
 	}
-	return r.end(to, to.Output(0), raw)
+	if err := r.end(to, to.Output(0), raw); err != nil {
+		return err
+	}
+	var t timings
+	if len(e.Timings) > 0 && json.Unmarshal(e.Timings, &t) == nil { // those of another form are another server's
+		t.fill(to)
+	}
+	return nil
 }
 
 // response is an answer, in the last event or as a body.
@@ -232,7 +267,7 @@ type part struct {
 }
 
 // Body implements dialect.Decoder.
-func (responses) Body(b []byte, to *dialect.Delta) error {
+func (d *responseDecoder) Body(b []byte, to *dialect.Delta) error {
 	var f dialect.Failure
 	if json.Unmarshal(b, &f) == nil {
 		if words := f.Words(f.Object == "response"); words != "" {
