@@ -59,7 +59,7 @@ Faults, in exact and engine mode, are a list of kind[@argument]:share, the share
 	f.StringVar(&addr, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one, unix:/path is a unix socket")
 	f.StringVar(&mode, "mode", "exact", "exact, engine or script (--script alone means script)")
 	f.StringVar(&cfg.Dialect, "dialect", sim.DefaultDialect, "engine whose API is spoken")
-	f.StringVar(&cfg.Model, "model", sim.DefaultModel, "name of the served model")
+	f.StringVar(&cfg.Model, "model", "", `name of the served model (default "`+sim.DefaultModel+`", of another dialect "`+sim.ModelOf("vllm")+`")`)
 	f.IntVar(&cfg.MaxModelLen, "max-model-len", sim.DefaultModelLen, "tokens of prompt and answer together")
 	f.StringVar(&cfg.APIKey, "require-key", "", "key that is asked for, where the engine asks for one")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "seed of every draw")
@@ -143,6 +143,9 @@ func simConfig(cmd *cobra.Command, cfg *sim.Config, mode, ttft, itl, output, fau
 	}
 	if cfg.Mode != sim.ModeExact {
 		cfg.TokensPerChunk = 0
+	}
+	if cfg.Model == "" {
+		cfg.Model = sim.ModelOf(cfg.Dialect)
 	}
 	if runtime.GOOS == "linux" {
 		cfg.Spin = sim.DefaultSpin

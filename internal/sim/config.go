@@ -25,7 +25,7 @@ type Config struct {
 
 	Dialect string // whose protocols it speaks, one of Dialects; "" = DefaultDialect
 
-	Model       string // served name; "" = DefaultModel
+	Model       string // served name; "" = ModelOf the dialect
 	MaxModelLen int    // tokens of prompt and answer together; 0 = DefaultModelLen
 	APIKey      string // asked for where the engine asks for one; "" = none
 
@@ -70,6 +70,15 @@ const (
 	DefaultTruthWrites   = 4 << 20 // 28 bytes each: 120 MB at most
 	DefaultMaxBody       = 64 << 20
 )
+
+// ModelOf is the name of the served model where none is given. DefaultModel tells of the default dialect, as engines may put a model's
+// name where others have their own.
+func ModelOf(dialect string) string {
+	if dialect == "" || dialect == DefaultDialect {
+		return DefaultModel
+	}
+	return "simulated"
+}
 
 // Bounds of a configuration: what the arithmetic of offsets and token ids can hold with room to spare.
 const (
@@ -135,7 +144,7 @@ func (c Config) withDefaults() Config {
 		c.Dialect = DefaultDialect
 	}
 	if c.Model == "" {
-		c.Model = DefaultModel
+		c.Model = ModelOf(c.Dialect)
 	}
 	if c.TokensPerChunk == 0 {
 		c.TokensPerChunk = 1

@@ -1,4 +1,8 @@
-// Package sim is the simulated engine: an HTTP server that speaks the OpenAI API as vLLM 0.32 does, with emitters of its own.
+// Package sim is the simulated engine: an HTTP server that speaks the API of any engine in its list of dialects, with emitters of its own.
+//
+// A dialect is a value, one file each: endpoints that read a request into a wish, and a speaker that appends the events of the answer.
+// Most speakers are forms: events as they stand on the wire, with words in the place of what differs. vLLM's chat, by which clients are
+// calibrated, is written by hand.
 //
 // It has three modes. Exact keeps given latencies: token i of a request is due at arrival + TTFT + i*ITL, absolutely, so that
 // nothing drifts. Engine is a discrete model of continuous batching (steps, chunked prefill, KV blocks, prefix cache, preemption,

@@ -17,7 +17,7 @@ func ollama() *dialect {
 			ollamaGenerate().at("/api/generate", readOllama(false)), ollamaChat().at("/api/chat", readOllama(true)),
 			embeddings("/api/embed", ollamaVectors), fronts(ollamaFrontChat().at("/v1/chat/completions", h.chat)),
 			fronts(ollamaFrontCompletions().at("/v1/completions", h.complete)), withRefusal(ollamaMessages().at("/v1/messages", h.messages), anthropicRefusal),
-			fronts(embeddings("/v1/embeddings", openAIVectors)),
+			fronts(openAIResponses().at("/v1/responses", h.responses)), fronts(embeddings("/v1/embeddings", openAIVectors)),
 		},
 		pages: []page{
 			plain("/", "Ollama is running"), tells("/api/version", `{"version":"0.33.0"}`),

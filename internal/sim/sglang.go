@@ -184,11 +184,14 @@ func (w *wish) read(text, ids json.RawMessage) (err *apiError) {
 	return err
 }
 
-func sgLangRanks(b []byte, _ *generation, w *wish) []byte {
+// sgLangRanks is a list alone, in which each document counts its own tokens.
+func sgLangRanks(b []byte, g *generation, w *wish) []byte {
 	return appendRanks(b, w, func(b []byte, r rank) []byte {
 		b = decimal(append(b, `{"score":`...), r.score)
 		b = append(append(b, `,"document":`...), appendQuoted(nil, w.texts[r.index])...)
-		return append(number(append(b, `,"index":`...), r.index), `,"meta_info":null}`...)
+		b = number(append(b, `,"index":`...), r.index)
+		b = number(append(b, `,"meta_info":{"id":"`+g.hex+`","finish_reason":null,"prompt_tokens":`...), len(w.lists[r.index]))
+		return append(b, `,"weight_version":"default"}}`...)
 	})
 }
 

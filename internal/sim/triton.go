@@ -24,9 +24,16 @@ func triton() *dialect {
 	}
 	stream := route{path: "/v2/models/{model}/generate_stream", stream: eventStreamUTF8, read: readTriton(true), speak: speak}
 	whole := route{path: "/v2/models/{model}/generate", read: readTriton(false), speak: speak}
+	inText, inIDs := tritonInfer(inferText), tritonInfer(inferIDs)
+	infer := route{path: "/v2/models/{model}/infer", read: readInfer, speak: func(g *generation, w *wish) speaker {
+		if w.exact {
+			return inIDs.speak(g)
+		}
+		return inText.speak(g)
+	}}
 	return &dialect{
 		fingerprint: "triton", refuse: tritonRefusal, guards: func(string) bool { return false },
-		routes: []route{stream, whole, tritonInfer().at("/v2/models/{model}/infer", readInfer), chat, complete},
+		routes: []route{stream, whole, infer, chat, complete},
 		pages: []page{
 			tells("/v2", `{"name":"triton","version":"2.73.0","extensions":["classification","sequence","model_repository","statistics","generate"]}`),
 			alive("/v2/health/live"), alive("/v2/health/ready"), alive("/v2/models/{model}/ready"), alive("/health/ready"),
@@ -149,11 +156,20 @@ func tritonVLLM(reason bool) *form {
 	}
 }
 
-// tritonInfer is KServe's v2 inference, which does not stream.
-func tritonInfer() *form {
-	return &form{whole: parse(`{"id":"42","model_name":$model,"model_version":"1","outputs":[{"name":"text_output","datatype":"BYTES","shape":[1],` +
-		`"data":[$answer]}]}`)}
+// tritonInfer is KServe's v2 inference, which does not stream: a text for a text, and ids for ids.
+func tritonInfer(outputs string) *form {
+	return &form{
+		whole: parse(`{"id":"42","model_name":$model,"model_version":"1","outputs":[` + outputs + `$ifasked]}`),
+		asked: parse(`,{"name":"num_input_tokens","datatype":"INT32","shape":[1,1],"data":[$prompt]},` +
+			`{"name":"num_output_tokens","datatype":"INT32","shape":[1,1],"data":[$output]}`),
+	}
 }
+
+const (
+	inferText = `{"name":"text_output","datatype":"BYTES","shape":[1],"data":[$answer]}`
+	inferIDs  = `{"name":"output_ids","datatype":"INT32","shape":[1,1,$output],"data":$ids},` +
+		`{"name":"sequence_length","datatype":"INT32","shape":[1,1],"data":[$output]}`
+)
 
 // readInfer reads POST /v2/models/M/infer: tensors by name.
 func readInfer(s *Server, req *request) (*wish, *apiError) {
@@ -194,6 +210,8 @@ func readInfer(s *Server, req *request) (*wish, *apiError) {
 			if err := json.Unmarshal(raw, &n); err == nil && len(n) > 0 {
 				w.min = n[0]
 			}
+		case "return_num_input_tokens", "return_num_output_tokens":
+			w.usage = string(raw) == "[true]"
 		case "input_ids":
 			ids, err := tokenList(raw)
 			if err != nil {

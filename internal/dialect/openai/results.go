@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -22,7 +23,7 @@ func EmbeddingsEndpoint(can dialect.Abilities) dialect.Endpoint {
 }
 
 // RerankEndpoint is POST /v1/rerank, as Jina made it and vLLM, SGLang and llama.cpp serve it. Cohere's /v2/rerank takes the same fields,
-// and answers with what it bills in place of tokens.
+// and answers with what it bills in place of tokens. SGLang answers with a list alone.
 func RerankEndpoint() dialect.Endpoint {
 	return dialect.Endpoint{Name: Rerank, Path: "/v1/rerank", Task: bench.Rerank, Codec: rerank{}}
 }
@@ -105,6 +106,9 @@ const unitsKey = "server_search_units"
 
 // Body implements dialect.Decoder.
 func (rerank) Body(b []byte, d *dialect.Delta) error {
+	if start := bytes.TrimSpace(b); len(start) > 0 && start[0] == '[' {
+		return bareRanks(b, d)
+	}
 	var list struct {
 		Results []struct {
 			Index *int     `json:"index"`
@@ -139,6 +143,33 @@ func (rerank) Body(b []byte, d *dialect.Delta) error {
 			return fmt.Errorf("no number \"relevance_score\" in result %d: %s", i, wire.Excerpt(b))
 		}
 		d.Results = append(d.Results, *x.Index)
+	}
+	return nil
+}
+
+// bareRanks reads SGLang's ranking: a list without an object around it, in which each result counts its own tokens.
+func bareRanks(b []byte, d *dialect.Delta) error {
+	var list []struct {
+		Index *int     `json:"index"`
+		Score *float64 `json:"score"`
+		Meta  struct {
+			Prompt *int `json:"prompt_tokens"`
+		} `json:"meta_info"`
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return fmt.Errorf("body is no ranking (%v): %s", err, wire.Excerpt(b))
+	}
+	for i, x := range list {
+		switch {
+		case x.Index == nil:
+			return fmt.Errorf("no field \"index\" in result %d: %s", i, wire.Excerpt(b))
+		case x.Score == nil:
+			return fmt.Errorf("no number \"score\" in result %d: %s", i, wire.Excerpt(b))
+		}
+		d.Results = append(d.Results, *x.Index)
+		if n := x.Meta.Prompt; n != nil {
+			d.Prompt = opt.Some(d.Prompt.Or(0) + *n)
+		}
 	}
 	return nil
 }
