@@ -82,8 +82,8 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	f.timeout, f.connectTimeout, f.grace = duration(defaultTimeout), duration(defaultConnect), duration(defaultGrace)
 
 	set.StringArrayVar(&f.urls, "url", nil, "base URL of the server, or unix:/path of its socket; repeat it for several, used round robin (vLLM: --base-url)")
-	set.StringVar(&f.engine, "engine", "auto", "engine behind the URL: auto, openai, vllm, sglang, trtllm, nim, dynamo, lmdeploy, llamacpp, ollama, tgi, triton, tei")
-	set.StringVar(&f.endpoint, "endpoint", "", "chat, completions, embeddings, rerank, generate (the engine's native one), completion (llamacpp), infer and generate-vllm (triton), openai-chat (ollama, whose chat is its own), or a path that ends as theirs, such as /v2/rerank (default: the engine's first, mostly chat)")
+	set.StringVar(&f.engine, "engine", "auto", engineHelp())
+	set.StringVar(&f.endpoint, "endpoint", "", endpointHelp())
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
 	f.access.register(set)
 	set.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into every request body and the objects in it; null removes a field (vLLM)")

@@ -73,6 +73,8 @@ type Abilities struct {
 	Usage         bool // counts tokens in the stream when asked
 	ServerTimings bool // tells its own times
 	EventUsage    bool // counts tokens in each event when asked
+	PerEvent      bool // tells the tokens of each event unasked, by their ids or by a count
+	Whole         bool // answers in one piece alone
 	Priority      bool // takes a priority
 	Format        bool // takes a form of the answer, where the protocol alone promises none
 	NoFinish      bool // never tells why an answer ended: the end of the body is the end

@@ -15,7 +15,7 @@ type codec struct{}
 
 // CompletionEndpoint is POST /completion.
 func CompletionEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IgnoreEOS: true, Usage: true, ServerTimings: true}
+	can := dialect.Abilities{IDsIn: true, IgnoreEOS: true, Usage: true, PerEvent: true, ServerTimings: true}
 	return dialect.Endpoint{Name: "completion", Path: "/completion", Can: can, Codec: codec{}}
 }
 

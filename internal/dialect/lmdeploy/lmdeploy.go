@@ -18,7 +18,7 @@ type codec struct{}
 
 // GenerateEndpoint is POST /generate.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, Usage: true, EventUsage: true}
+	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, Usage: true, EventUsage: true, PerEvent: true}
 	return dialect.Endpoint{Name: "generate", Path: "/generate", Can: can, Codec: codec{}}
 }
 

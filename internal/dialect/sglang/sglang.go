@@ -16,7 +16,7 @@ type codec struct{}
 
 // GenerateEndpoint is POST /generate.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, ServerTimings: true, Priority: true}
+	can := dialect.Abilities{IDsIn: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, PerEvent: true, ServerTimings: true, Priority: true}
 	return dialect.Endpoint{Name: "generate", Path: "/generate", Can: can, Codec: codec{}}
 }
 

@@ -18,7 +18,7 @@ type codec struct{}
 
 // GenerateEndpoint is POST /generate_stream, and /generate where no stream is asked.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsOut: true, Usage: true}
+	can := dialect.Abilities{IDsOut: true, Usage: true, PerEvent: true}
 	return dialect.Endpoint{Name: "generate", Path: "/generate_stream", Can: can, Codec: codec{}}
 }
 

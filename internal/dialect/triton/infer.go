@@ -14,7 +14,7 @@ import (
 // InferEndpoint is KServe's v2 inference before a model of TensorRT-LLM: a text for one such as ensemble, token ids for tensorrt_llm.
 // It answers in one piece and never tells why an answer ended.
 func InferEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IDsOut: true, MinTokens: true, Usage: true, NoFinish: true}
+	can := dialect.Abilities{IDsIn: true, IDsOut: true, MinTokens: true, Usage: true, Whole: true, NoFinish: true}
 	return dialect.Endpoint{Name: "infer", Path: "/v2/models/{model}/infer", Can: can, Codec: infer{}}
 }
 

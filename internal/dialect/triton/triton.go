@@ -19,13 +19,13 @@ const generatePath = "/v2/models/{model}/generate_stream"
 // GenerateEndpoint is the generate extension before a model of TensorRT-LLM, such as ensemble or tensorrt_llm_bls. It never tells why
 // an answer ended.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{MinTokens: true, Usage: true, NoFinish: true}
+	can := dialect.Abilities{MinTokens: true, Usage: true, PerEvent: true, NoFinish: true}
 	return dialect.Endpoint{Name: "generate", Path: generatePath, Can: can, Codec: generate{}}
 }
 
 // GenerateVLLMEndpoint is the generate extension before a model of the vLLM backend.
 func GenerateVLLMEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IgnoreEOS: true, MinTokens: true, Usage: true}
+	can := dialect.Abilities{IgnoreEOS: true, MinTokens: true, Usage: true, PerEvent: true}
 	return dialect.Endpoint{Name: "generate-vllm", Path: generatePath, Can: can, Codec: generate{vllm: true}}
 }
 

@@ -18,7 +18,7 @@ type codec struct{}
 
 // GenerateEndpoint is POST /inference/v1/generate of a server with --enable-scale-out.
 func GenerateEndpoint() dialect.Endpoint {
-	can := dialect.Abilities{IDsIn: true, IDsOnly: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, Priority: true}
+	can := dialect.Abilities{IDsIn: true, IDsOnly: true, IDsOut: true, IgnoreEOS: true, MinTokens: true, Usage: true, EventUsage: true, PerEvent: true, Priority: true}
 	return dialect.Endpoint{Name: "generate", Path: "/inference/v1/generate", Can: can, Codec: codec{}}
 }
 
