@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -260,11 +261,24 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 	if d.Error != "" {
 		return 0, fault.New(fault.Target, fmt.Sprintf("%s gives no answer: %s", t.Name(call.Path), shorten(d.Error)), "is it the right --url and --endpoint?")
 	}
+	p.fingerprint(body)
 	w := &p.Spec.Workload
 	w.Probes++
 	w.ProbeTokensIn += d.Prompt.Or(0)
 	w.ProbeTokensOut += d.Completion.Or(0)
 	return d.Prompt.Or(0), nil
+}
+
+// fingerprint keeps what an answer tells about its engine.
+func (p *Plan) fingerprint(body []byte) {
+	var a struct {
+		Fingerprint string `json:"system_fingerprint"`
+	}
+	if json.Unmarshal(body, &a) == nil {
+		f := discover.Found{Engine: p.Sheet.Engines[0]}
+		f.Fingerprint(a.Fingerprint)
+		p.Sheet.Engines[0] = f.Engine
+	}
 }
 
 // errUnreadable says that an answer to a probe was none of the endpoint's. The run itself will show what comes there.
