@@ -223,7 +223,7 @@ func (s *Server) generate(c *conn, req *request, by *route) (*reply, bool) {
 		g.output, g.finish, g.think, g.call = 1, finishStop, 0, ""
 	}
 	r.gen = g
-	src := &generated{generation: g, speaker: by.speak(g, w)}
+	src := &generated{generation: g, speaker: by.speak(g, w), begun: s.now()}
 	r.src = src
 	if s.drive == nil {
 		src.line = s.exactTimes(r.rec.ID, req.arrival, g.output)

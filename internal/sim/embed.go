@@ -10,10 +10,11 @@ import (
 	"strconv"
 )
 
-// vectorSize is the length of a vector, unless a request asks for another; maxVectorSize bounds that.
+// vectorSize is the length of a vector, unless a request asks for another. The bounds keep an answer below 100 MB.
 const (
 	vectorSize    = 64
-	maxVectorSize = 1 << 14
+	maxVectorSize = 8192
+	maxInputs     = 1024
 )
 
 // batch is the speaker of endpoints that embed or rank: it writes one body, when the work is done.
@@ -128,6 +129,9 @@ func readRanks(s *Server, req *request) (*wish, *apiError) {
 
 // take puts the tokens of several inputs into a wish. Each must fit into the context by itself; the work is that of all of them.
 func (s *Server) take(w *wish, lists [][]int32) *apiError {
+	if len(lists) > maxInputs {
+		return invalid("the simulated engine takes " + strconv.Itoa(maxInputs) + " inputs at most in a request")
+	}
 	for _, ids := range lists {
 		if len(ids) == 0 {
 			return invalid("the input must not be empty")

@@ -28,7 +28,7 @@ const (
 	FaultCut       FaultKind = "cut"       // the connection closes in the middle of a chunk
 	FaultReset     FaultKind = "reset"     // the same with a TCP reset
 	FaultMalformed FaultKind = "malformed" // one event's JSON is broken, the stream goes on
-	FaultError     FaultKind = "error"     // an error object, then [DONE]
+	FaultError     FaultKind = "error"     // an error as the engine tells of one in a stream; where it has no words for that, a cut
 
 	// Beside the above, and beside each other.
 	FaultDrip      FaultKind = "drip"       // one byte every Delay

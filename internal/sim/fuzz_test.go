@@ -5,7 +5,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prony-bench/prony/internal/memnet"
 )
@@ -51,6 +53,34 @@ func FuzzConnection(f *testing.F) {
 				t.Error(err)
 			}
 		}
+	})
+}
+
+// Whatever body comes to whatever endpoint, the dialect answers: with success as its protocol has it, or with a refusal.
+func FuzzDialect(f *testing.F) {
+	for i, name := range Dialects() {
+		for k, r := range dialectOf(name).routes {
+			f.Add(byte(i), byte(k), bodyFor(r.path, 3, true))
+			f.Add(byte(i), byte(k), bodyFor(r.path, 3, false))
+		}
+	}
+	f.Fuzz(func(t *testing.T, i, k byte, body string) {
+		name := Dialects()[int(i)%len(dialects)]
+		routes := dialectOf(name).routes
+		path := strings.ReplaceAll(routes[int(k)%len(routes)].path, "{model}", "m")
+		synctest.Test(t, func(t *testing.T) {
+			r := serveMem(t, Config{Mode: ModeExact, Dialect: name, Model: "m", MaxModelLen: 200, Reasoning: 2, MaxBody: 64 << 10})
+			c := r.dial()
+			a := c.call(post(path, body))
+			c.nc.Close()
+			r.stop()
+			if a.err != nil || !a.keep {
+				t.Errorf("%s %s: %d, %v", name, path, a.status, a.err)
+			}
+			if a.status == 200 {
+				outline(t, a.header.Get("Content-Type"), a.body)
+			}
+		})
 	})
 }
 

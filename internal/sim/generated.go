@@ -19,9 +19,10 @@ type generated struct {
 	*generation
 	speaker  speaker
 	line     timeline
-	sent     int  // tokens written
-	greeted  bool // what needs no token has been written
-	gathered int  // tokens that are there, of an answer that is not streamed
+	sent     int           // tokens written
+	begun    time.Duration // when the answer was begun: what needs no token is due then
+	greeted  bool          // it has been written
+	gathered int           // tokens that are there, of an answer that is not streamed
 }
 
 func (s *generated) next(e *event) bool {
@@ -31,7 +32,7 @@ func (s *generated) next(e *event) bool {
 	if !s.greeted {
 		s.greeted = true
 		if s.speaker.early(e); len(e.body) > 0 {
-			e.due = s.arrival
+			e.due = s.begun
 			return true
 		}
 	}
