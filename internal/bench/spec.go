@@ -69,6 +69,21 @@ type Workload struct {
 	RangeRatio float64 `json:"range_ratio,omitempty"`
 	Batch      int     `json:"batch,omitempty"` // texts to embed or documents to rank in one request, where the data set makes them
 
+	Mix        string        `json:"mix,omitempty"`            // mixture of pairs of laws, in place of ISL and OSL: "512,128:0.7;4096,512:0.3"
+	Lengths    string        `json:"lengths,omitempty"`        // file and columns whose rows are drawn as pairs of lengths: "file.csv:in,out"
+	Strict     bool          `json:"strict,omitempty"`         // a bad row refuses the file; else it is skipped and counted
+	MultiTurn  bool          `json:"multi_turn,omitempty"`     // every turn of a conversation, with the turns before it
+	TimeUnit   string        `json:"time_unit,omitempty"`      // of a trace's timestamps: s or ms, where it is not the format's own
+	TickSpread time.Duration `json:"tick_spread_ns,omitempty"` // over which requests of one timestamp are spread
+	SystemLen  int           `json:"system_len,omitempty"`     // tokens that all prompts of the data set prefix begin with
+	Prefixes   int           `json:"prefixes,omitempty"`       // number of prefixes after them, each shared by as many prompts
+	PrefixLen  int           `json:"prefix_len,omitempty"`     // tokens of a prefix
+	Images     int           `json:"images,omitempty"`         // pictures in a request
+	ImageSize  string        `json:"image_size,omitempty"`     // width x height in pixels
+	ImageType  string        `json:"image_type,omitempty"`     // png or jpeg
+	Mask       bool          `json:"mask,omitempty"`           // personal data and keys are replaced before anything is sent or stored
+	Rows       *Rows         `json:"rows,omitempty"`           // what was found in the file
+
 	// How prompts of a wanted length were made: `ids`, `text aligned by /tokenize`, `text aligned by prompt_tokens` or an estimate.
 	PromptSource string `json:"prompt_source,omitempty"`
 	// Requests that were sent before the run to find that out, and the tokens that they cost the server.
@@ -77,6 +92,31 @@ type Workload struct {
 	ProbeTokensOut int `json:"probe_output_tokens,omitempty"`
 	// Whether the server was told to produce exactly the asked output length.
 	ForceLength bool `json:"force_length"`
+}
+
+// Rows is what a data set found in its file.
+type Rows struct {
+	Read     int           `json:"read"`
+	Kept     int           `json:"kept"`
+	Skipped  []Skipped     `json:"skipped,omitempty"` // by reason, the most frequent first
+	Masked   []Masked      `json:"masked,omitempty"`  // by kind
+	Unit     string        `json:"time_unit,omitempty"`
+	Unsorted int           `json:"out_of_order,omitempty"` // rows whose timestamp is before that of the row above; they were sorted
+	Span     time.Duration `json:"span_ns,omitempty"`      // from the first timestamp to the last
+	Notes    []string      `json:"notes,omitempty"`        // what else was decided about the file, a sentence each
+}
+
+// Skipped is how many rows of a file were left out for one reason.
+type Skipped struct {
+	Reason string `json:"reason"`
+	Rows   int    `json:"rows"`
+	Line   int    `json:"first_line"`
+}
+
+// Masked is how many pieces of one kind were replaced in a data set's texts.
+type Masked struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
 }
 
 // Sampling is how the model picks tokens. Undefined fields are not sent: the server's own defaults then hold, and the report says so.
@@ -109,31 +149,54 @@ type Shape string
 
 // The shapes of a load.
 const (
-	Closed   Shape = "closed"   // the next request when one ends: Concurrency users without think time
+	Closed   Shape = "closed"   // the next request when one ends: Concurrency places, or Profile's; after Think, where that is given
+	Users    Shape = "users"    // Concurrency users, each with a conversation of its own: it thinks after an answer, and keeps its pace
+	Prefill  Shape = "prefill"  // the next request when one has its first token: Concurrency places
 	Constant Shape = "constant" // one every 1/rate
 	Poisson  Shape = "poisson"  // exponential gaps
 	Gamma    Shape = "gamma"    // gamma gaps with shape Burstiness: below 1 burstier, above 1 smoother than Poisson
+	Weibull  Shape = "weibull"  // Weibull gaps with shape Burstiness
+	Trace    Shape = "trace"    // at timestamps: of the data set, or of a file
 	Inf      Shape = "inf"      // everything at once, or as fast as the cap lets it
 )
 
 // Load is when requests are sent.
 type Load struct {
 	Shape       Shape   `json:"shape"`
-	Concurrency int     `json:"concurrency,omitempty"` // of a closed loop
-	Rate        float64 `json:"rate,omitempty"`        // requests/s of an open loop with a rate
-	Burstiness  float64 `json:"burstiness,omitempty"`  // shape of the gamma law; 1 = Poisson
+	Concurrency int     `json:"concurrency,omitempty"` // of a closed loop; with a profile its highest
+	Rate        float64 `json:"rate,omitempty"`        // requests/s of an open loop with a rate; with a profile its highest
+	Burstiness  float64 `json:"burstiness,omitempty"`  // shape of the gamma or Weibull law; 1 = Poisson
 	Cap         int     `json:"cap,omitempty"`         // at most so many in flight; 0 = no cap
+
+	// How the rate of an open loop or the concurrency of a closed one goes with time (package profile); "" = it stays.
+	Profile string `json:"profile,omitempty"`
+	Think   string `json:"think,omitempty"` // law of the time from an answer to the next request at its place
+	Pace    string `json:"pace,omitempty"`  // law of the least time from one request of a user to its next
+
+	Times   string        `json:"timestamps,omitempty"` // file of a trace's timestamps; "" = the data set has them
+	Speedup float64       `json:"speedup,omitempty"`    // of a trace: its time runs so much faster; 0 = as it was
+	From    time.Duration `json:"from_ns,omitempty"`    // first moment of a trace that is sent, in its own time
+	To      time.Duration `json:"to_ns,omitempty"`      // its end; 0 = all
+	Offset  time.Duration `json:"offset_ns,omitempty"`  // from the begin of the phase to From
+
+	CancelRate  float64       `json:"cancel_rate,omitempty"`     // share of the requests that the client gives up
+	CancelAfter time.Duration `json:"cancel_after_ns,omitempty"` // after so long from the sending
 }
 
 // Open tells whether arrivals do not wait for answers.
-func (l Load) Open() bool { return l.Shape != Closed }
+func (l Load) Open() bool { return l.Shape != Closed && l.Shape != Users && l.Shape != Prefill }
 
 // Paced tells whether the schedule gives each request a due time of its own.
-func (l Load) Paced() bool { return l.Shape == Constant || l.Shape == Poisson || l.Shape == Gamma }
+func (l Load) Paced() bool { return l.Open() && l.Shape != Inf }
+
+// Gated tells whether a place is taken again at another moment than the end of the request before, or places come and go.
+func (l Load) Gated() bool {
+	return !l.Open() && (l.Shape != Closed || l.Think != "" || l.Profile != "")
+}
 
 // InFlightLimit is the number of requests that may be in flight at once; 0 = any.
 func (l Load) InFlightLimit() int {
-	if l.Shape == Closed {
+	if l.Shape == Closed || l.Shape == Users {
 		return l.Concurrency
 	}
 	return l.Cap
@@ -181,6 +244,7 @@ type Request struct {
 	Phase        string
 	Conversation int
 	Turn         int
+	Class        string // part of a mixture, kind of a trace's row, or the like; "" = there are none
 
 	Messages []Message // a chat; or
 	Prompt   string    // a text; or
