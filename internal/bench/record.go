@@ -74,6 +74,11 @@ func (r *Record) Has(f Flag) bool {
 	return false
 }
 
+// Formed tells whether there is one answer that can be held against a form: the call of a tool is none.
+func (r *Record) Formed() bool {
+	return r.Outcome == OK && r.Choices <= 1 && r.Finish != FinishTool
+}
+
 // Raise raises a flag once.
 func (r *Record) Raise(f Flag) {
 	if !r.Has(f) {
@@ -139,7 +144,8 @@ const (
 	NoAnswer               Flag = "no_answer" // reasoning only
 	NGreater1              Flag = "n_greater_1"
 	FewerTokensThanEvents  Flag = "fewer_tokens_than_events" // the server's count is below the number of output events
-	InvalidJSON            Flag = "invalid_json"
+	InvalidJSON            Flag = "invalid_json"             // not of the form that was asked for, and not cut off
+	CutOffJSON             Flag = "json_cut_off"             // not of the form, since the output limit was reached
 	RetriedStaleConnection Flag = "retried_stale_connection"
 	FlagNotStreamed        Flag = "not_streamed"
 )

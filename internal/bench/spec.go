@@ -47,6 +47,9 @@ type Target struct {
 	Priority       *int            `json:"priority,omitempty"`         // priority of each request, as the server's scheduler takes it
 	MaxTokensField string          `json:"max_tokens_field,omitempty"`
 	ExtraBody      json.RawMessage `json:"extra_body,omitempty"` // merged into every request body
+	Tools          json.RawMessage `json:"tools,omitempty"`      // that the model may call, in the form of the OpenAI API like the next two
+	ToolChoice     json.RawMessage `json:"tool_choice,omitempty"`
+	ResponseFormat json.RawMessage `json:"response_format,omitempty"` // form that answers must have
 }
 
 // Task is what an endpoint is asked for. It decides which metrics there are.

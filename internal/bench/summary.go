@@ -180,6 +180,7 @@ type Summary struct {
 	Load     LoadResult      `json:"load"`
 	Steady   Steady          `json:"steady"`
 	Tokens   TokenReport     `json:"tokens"`
+	Form     *FormReport     `json:"form,omitempty"` // when answers were to have one
 	Client   ClientReport    `json:"client"`
 	Series   []Second        `json:"series"`
 	Targets  []TargetResult  `json:"targets,omitempty"` // when there are several
@@ -500,6 +501,14 @@ type TokenReport struct {
 	OSLAskedMean  opt.Of[float64] `json:"osl_asked_mean"`
 	CachedShare   opt.Of[float64] `json:"cached_share"` // of prompt tokens, where the server tells
 	LengthLimited opt.Of[float64] `json:"length_limited_share"`
+}
+
+// FormReport counts the answers by whether they have the form that was asked for. Several answers to one request, and calls of tools,
+// are not looked at.
+type FormReport struct {
+	Valid   int `json:"valid"`
+	Invalid int `json:"invalid"`
+	CutOff  int `json:"cut_off"` // not valid, since the output limit was reached
 }
 
 // Second is one second of the window.

@@ -29,6 +29,7 @@ type runFlags struct {
 	engine, endpoint, model        string
 	access                         accessFlags
 	extraBody                      string
+	form                           formFlags
 	concurrency, maxConcurrency    int
 	rate, burstiness               string
 	requests                       int
@@ -87,6 +88,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.model, "model", "", "model name; asked from /v1/models when left out (vLLM)")
 	f.access.register(set)
 	set.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into every request body and the objects in it; null removes a field (vLLM)")
+	f.form.register(set)
 
 	set.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "closed loop: so many requests in flight all the time")
 	set.StringVar(&f.rate, "request-rate", "", "open loop: requests/s, or inf for all at once (vLLM)")
@@ -196,6 +198,8 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 		{"continuous-usage", "no-usage", "the counts in each event are part of the usage"},
 		{"continuous-usage", "no-stream", "without streaming there are no events"},
 		{"prompt", "dataset-path", "give one prompt, or a file of them"},
+		{"json-schema", "response-format", "a schema is a form of the answer"},
+		{"json-schema", "ignore-eos", "an answer that goes on after its end follows no schema"},
 	} {
 		if err := f.exclude(x[0], x[1], x[2]); err != nil {
 			return none, err
@@ -355,6 +359,9 @@ func (f *runFlags) target() (bench.Target, error) {
 	}
 	t.EventUsage, t.TokenIDs, t.Auth = f.eventUsage, f.tokenIDs, f.access.auth
 	if err := f.access.check(f.urls, f.given); err != nil {
+		return t, err
+	}
+	if err := f.form.into(&t); err != nil {
 		return t, err
 	}
 	if f.given("priority") {

@@ -208,9 +208,13 @@ func rules() []rule {
 					say("osl", "%.0f %% of the answers were cut off by the token limit", 100*v)
 				}
 			}},
+		{"invalid_json", bench.SeverityNote, "answers were to be JSON, and some that ended by themselves are none, or do not follow the schema",
+			"look at them with --keep-text", findInvalidJSON},
+		{"json_cut_off", bench.SeverityNote, "answers were to be JSON, and the output limit cut some off",
+			"give the answers room: raise --osl", findCutOffJSON},
 		{"length_not_forced", bench.SeverityNote, "random prompts, and an engine that cannot be told to go on after its end token",
 			"", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-				if x.Spec.Workload.Dataset == "random" && !x.Spec.Workload.ForceLength && x.Spec.Target.Task == bench.Generate {
+				if x.Spec.Workload.Dataset == "random" && !x.Spec.Workload.ForceLength && x.Spec.Target.Task == bench.Generate && s.Form == nil {
 					say("osl", "the engine cannot be told to go on after its end token: answers may be shorter than asked")
 				}
 			}},

@@ -25,7 +25,7 @@ func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
 	}
 	s.Load = x.loadResult()
 	s.Steady = x.steady()
-	s.Tokens = x.tokenReport()
+	s.Tokens, s.Form = x.tokenReport(), x.formReport()
 	s.Series = x.series()
 	drift := driftReason(s.Steady.Word)
 	s.Metrics = x.metrics(drift)

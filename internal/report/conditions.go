@@ -58,6 +58,9 @@ func (b *builder) conditions(m *Model) {
 		f.add("priority", strconv.Itoa(*t.Priority))
 	}
 	f.add("field of the output limit", t.MaxTokensField)
+	f.add("tools", string(t.Tools))
+	f.add("choice of a tool", string(t.ToolChoice))
+	f.add("form of the answers", string(t.ResponseFormat))
 	f.add("extra body", string(t.ExtraBody))
 	f.add("extra headers (values not kept)", strings.Join(t.Headers, ", "))
 	f.addIf(t.HasKey, "API key", "sent, not kept")

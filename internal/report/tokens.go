@@ -24,6 +24,9 @@ func (b *builder) tokens(m *Model) {
 		}
 		f.addIf(b.generates(), "output tokens", joined(", ", prefixed(number, t.OSLAskedMean, " asked"), delivered("osl"), worded(w.ForceLength, "length forced"),
 			worded(t.LengthLimited.Or(0) > 0 && !w.ForceLength, prefixed(percent, t.LengthLimited, " cut off by the limit")), prefix("counted by ", sourceWords(t.OSLSource))))
+		if o := s.Form; o != nil {
+			f.add("answers as JSON", joined(", ", count(o.Valid)+" valid", worded(o.Invalid > 0, count(o.Invalid)+" not"), worded(o.CutOff > 0, count(o.CutOff)+" cut off by the limit")))
+		}
 		f.add("prefix cache", prefixed(percent, t.CachedShare, " of the prompt tokens came from it"))
 	}
 	f.add("prompts", joined(", ", joined(": ", w.Dataset, w.PromptSource), "seed "+b.seedWords()))

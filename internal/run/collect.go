@@ -103,6 +103,7 @@ func (c *collector) take(it item, folder *dialect.Folder) {
 	c.keepReads(t, it.tr.Raw, it.tr.Marks)
 	r := t.folding(folder).End(it.tr)
 	release(it.tr.Release)
+	t.plan.form.hold(&r)
 	t.moments(&r)
 	if c.transcripts != nil && r.Outcome != bench.Dropped {
 		c.transcripts.Append(t.kept(it.tr, &r))
@@ -170,7 +171,11 @@ const mostRefolded = 1 << 20
 
 // Refold folds kept transcripts again, with the dialects of today. Records of requests that were never sent are taken over.
 func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint) ([]bench.Record, error) {
-	o := &dialect.Options{Stream: m.Spec.Target.Stream, ForceLength: m.Spec.Workload.ForceLength, KeepText: m.Spec.Keep.Text}
+	form, err := newForm(&m.Spec)
+	if err != nil {
+		return nil, err
+	}
+	o := &dialect.Options{Stream: m.Spec.Target.Stream, ForceLength: m.Spec.Workload.ForceLength, KeepText: m.Spec.Keep.Text || form != nil}
 	var out []bench.Record
 	for k, err := range d.Kept() {
 		if err != nil {
@@ -179,6 +184,7 @@ func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint) ([]bench.Recor
 		req := &bench.Request{ID: k.ID, Phase: k.Phase, Conversation: k.Conversation, Turn: k.Turn, ISL: k.ISLAsked, OSL: k.OSLAsked, Tokens: k.Tokens,
 			Inputs: make([]string, min(max(0, k.Inputs), mostRefolded)), Extra: fmt.Appendf(nil, `{"top_n":%d}`, k.TopN)}
 		r := dialect.NewFold(ep, req, o).End(k.Transcript())
+		form.hold(&r)
 		r.Due = k.Due
 		out = append(out, r)
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 
+	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
 )
 
@@ -10,7 +11,7 @@ import (
 // length is not known, so it may be tried there.
 func (p *Plan) refuseExtras() error {
 	s, can, name := &p.Spec, p.Endpoint.Can, p.Engine.Name()
-	unknown := name == "openai"
+	unknown, generates := name == "openai", p.Endpoint.Task == bench.Generate
 	for _, x := range []struct {
 		asked, can bool
 		flag       string
@@ -21,6 +22,8 @@ func (p *Plan) refuseExtras() error {
 		{s.Target.TokenIDs, can.IDsOut, "--token-ids", "cannot be asked for token ids"},
 		{s.Target.EventUsage, can.EventUsage, "--continuous-usage", "cannot be asked to count in each event"},
 		{s.Target.Priority != nil, can.Priority, "--priority", "takes no priority"},
+		{len(s.Target.Tools) > 0, generates, "--tools", "calls no tools"},
+		{len(s.Target.ResponseFormat) > 0, generates, "--response-format and --json-schema", "gives no text"},
 	} {
 		if x.asked && !x.can {
 			return fault.New(fault.Usage, fmt.Sprintf("%s's endpoint %s %s", name, p.Endpoint.Name, x.cannot),

@@ -78,6 +78,7 @@ type Plan struct {
 	dataset workload.Dataset
 	deps    Deps
 	secrets []string
+	form    *form
 	found   []discover.Found           // by target
 	tls     *tls.Config                // nil = the system's settings
 	tested  *bench.StampTest           // of the grades of the stamps; nil = not tested
@@ -141,6 +142,10 @@ func (p *Plan) parse() error {
 			return err
 		}
 		p.Targets = append(p.Targets, t)
+	}
+	var err error
+	if p.form, err = newForm(&p.Spec); err != nil {
+		return err
 	}
 	if p.deps.Trust != nil {
 		var err error
@@ -333,13 +338,15 @@ func (p *Plan) choose(offline bool) error {
 	} else if s.Workload.Batch > 0 {
 		return fault.New(fault.Usage, "--batch is how many texts are embedded or ranked in one request", "use --endpoint embeddings or --endpoint rerank, or leave it out")
 	}
-	s.Workload.ForceLength = s.Workload.Dataset == "random" && (p.Endpoint.Can.IgnoreEOS || p.Endpoint.Can.MinTokens)
+	// an answer of a form ends where the form does
+	s.Workload.ForceLength = s.Workload.Dataset == "random" && p.form == nil && (p.Endpoint.Can.IgnoreEOS || p.Endpoint.Can.MinTokens)
 	if err := p.refuseExtras(); err != nil {
 		return err
 	}
 	p.Options = dialect.Options{Model: t.Model, Stream: t.Stream, Usage: t.Usage, MaxTokensField: t.MaxTokensField, Sampling: s.Sampling,
 		EventUsage: t.EventUsage, TokenIDs: t.TokenIDs, Priority: t.Priority, ForceLength: s.Workload.ForceLength, Extra: t.ExtraBody,
-		Header: append(discover.KeyFields(name, p.deps.Auth, p.deps.Key), p.deps.Header...), KeepText: s.Keep.Text}
+		Header: append(discover.KeyFields(name, p.deps.Auth, p.deps.Key), p.deps.Header...), KeepText: s.Keep.Text || p.form != nil,
+		Tools: t.Tools, ToolChoice: t.ToolChoice, ResponseFormat: t.ResponseFormat}
 	return p.tryOut()
 }
 

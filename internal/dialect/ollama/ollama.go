@@ -83,6 +83,9 @@ func prompt(b *dialect.Object, ep dialect.Endpoint, r *bench.Request, o *dialect
 		}
 	}
 	b.Set("messages", messages)
+	if len(o.ToolChoice) > 0 {
+		return fault.New(fault.Usage, "Ollama's own chat takes no choice of a tool", "leave --tool-choice out, or use --endpoint openai-chat")
+	}
 	if len(o.Tools) > 0 {
 		b.Raw("tools", o.Tools)
 	}
