@@ -71,5 +71,9 @@ func Datasets() catalog.Catalog[workload.Dataset] {
 		workload.Random{},
 		workload.Lines{},
 		workload.JSONL{},
+		workload.Mooncake(),
+		workload.Azure(),
+		workload.BurstGPT(),
+		workload.Bailian(),
 	)
 }

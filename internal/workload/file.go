@@ -1,14 +1,8 @@
 package workload
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
-	"fmt"
-	"io"
 	"iter"
 	"os"
-	"unicode/utf8"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
@@ -44,7 +38,7 @@ func (Lines) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 		}
 		return repeat(c, osl, []bench.Request{one(c.Spec.Prompt)}), nil
 	}
-	rows, err := readRows(c.Spec.Path, func(line []byte) (bench.Request, error) {
+	rows, err := readRows(c, func(line []byte) (bench.Request, error) {
 		return one(string(line)), nil
 	})
 	if err != nil {
@@ -81,40 +75,29 @@ func outputLaw(c Config) (Law, error) {
 // utf8BOM is what some editors put at the begin of a file.
 const utf8BOM = "\xef\xbb\xbf"
 
-// readRows reads the non-blank lines of a file. It is checked whole: the fault names the first line that is not right.
-func readRows(path string, parse func([]byte) (bench.Request, error)) ([]bench.Request, error) {
-	f, err := open(path)
+// readRows reads the non-blank lines of a file. Bad ones are counted and left out, or refuse the file (Strict).
+func readRows(c Config, parse func([]byte) (bench.Request, error)) ([]bench.Request, error) {
+	t := &tally{path: c.Spec.Path, strict: c.Spec.Strict, hint: rowHint}
+	var rows []bench.Request
+	err := eachLine(c.Spec.Path, func(at piece, line []byte) error {
+		err := notUTF8(line)
+		var q bench.Request
+		if err == nil {
+			q, err = parse(line)
+		}
+		if err == nil {
+			rows = append(rows, q)
+		}
+		return t.row(at.line, err)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	var rows []bench.Request
-	in := bufio.NewReaderSize(f, 1<<20)
-	for n := 1; ; n++ {
-		line, err := readLine(in)
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte(utf8BOM))
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if !utf8.Valid(line) {
-				return nil, fault.Usagef("convert the file, such as with iconv -f LATIN1 -t UTF-8", "%s:%d: not UTF-8 (%s)", path, n, excerpt(line))
-			}
-			q, perr := parse(line)
-			if perr != nil {
-				return nil, fault.Wrap(fault.Usage, perr, fmt.Sprintf("%s:%d", path, n), cmp.Or(fault.HintOf(perr), rowHint))
-			}
-			rows = append(rows, q)
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, fault.Wrap(fault.Usage, err, fmt.Sprintf("%s:%d", path, n), "is the file whole, and one request a line?")
-		}
+	found, err := t.done()
+	if err != nil {
+		return nil, err
 	}
-	if len(rows) == 0 {
-		return nil, fault.New(fault.Usage, path+" holds no request", "it needs at least one line that is not blank")
-	}
+	c.tell(found)
 	return rows, nil
 }
 
@@ -141,19 +124,6 @@ func open(path string) (*os.File, error) {
 		return nil, fault.Wrap(fault.Usage, err, "data set", "check --dataset-path")
 	}
 	return f, nil
-}
-
-func readLine(in *bufio.Reader) (line []byte, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > maxLine {
-			return nil, fmt.Errorf("longer than %d bytes", maxLine)
-		}
-		if err != bufio.ErrBufferFull {
-			return line, err
-		}
-	}
 }
 
 // repeat gives the rows in order, again and again. The warm-up takes them from the end, so that it is the last to repeat a measured one.

@@ -63,7 +63,7 @@ func (JSONL) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := readRows(c.Spec.Path, func(line []byte) (bench.Request, error) {
+	rows, err := readRows(c, func(line []byte) (bench.Request, error) {
 		x, err := parseRow(line)
 		if err != nil {
 			return bench.Request{}, err

@@ -17,6 +17,9 @@ type Random struct{}
 // Name implements Dataset.
 func (Random) Name() string { return "random" }
 
+// Invents implements Inventor.
+func (Random) Invents() {}
+
 // Open implements Dataset.
 func (Random) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	if c.Spec.Path != "" || c.Spec.Prompt != "" {
@@ -89,10 +92,19 @@ func (c Config) batches(isl Law, r *rng.Stream, offset int) iter.Seq2[bench.Requ
 type Maker interface {
 	// Make sets the prompt of q to n tokens. Prompts with different numbers begin differently.
 	Make(q *bench.Request, n, number int, r *rng.Stream)
+	// Join sets the prompt of q to parts, one behind the other. What the server adds by itself is taken off the end.
+	Join(q *bench.Request, parts []Part)
 	// Offset draws the number of a run's first prompt, so that runs differ from each other.
 	Offset(r *rng.Stream) int
 	// Source says how the length was made sure of.
 	Source() string
+}
+
+// Part is a stretch of a prompt. Parts of one number and stream are the same, as far as they go; those of different numbers begin differently.
+type Part struct {
+	Number int
+	N      int // tokens
+	Stream *rng.Stream
 }
 
 // IDs makes prompts of token ids, exact by construction.
@@ -131,6 +143,28 @@ func (m IDs) Make(q *bench.Request, n, number int, r *rng.Stream) {
 			q.Tokens[i] = m.Low + first[i]
 		} else {
 			q.Tokens[i] = m.Low + r.IntN(m.High-m.Low)
+		}
+	}
+}
+
+// Join implements Maker.
+func (m IDs) Join(q *bench.Request, parts []Part) {
+	total := 0
+	for _, p := range parts {
+		total += p.N
+	}
+	total = max(1, total-m.Added)
+	q.Tokens = make([]int, 0, total)
+	for _, p := range parts {
+		first := digits(p.Number, m.High-m.Low)
+		for i := range min(p.N, total-len(q.Tokens)) {
+			id := 0
+			if i < leading {
+				id = first[i]
+			} else {
+				id = p.Stream.IntN(m.High - m.Low)
+			}
+			q.Tokens = append(q.Tokens, m.Low+id)
 		}
 	}
 }
@@ -186,6 +220,34 @@ func (m Text) Make(q *bench.Request, n, number int, r *rng.Stream) {
 			b.WriteString(m.Words[first[i]])
 		} else {
 			b.WriteString(m.Words[r.IntN(len(m.Words))])
+		}
+	}
+	q.Prompt = b.String()
+}
+
+// Join implements Maker.
+func (m Text) Join(q *bench.Request, parts []Part) {
+	total := 0
+	for _, p := range parts {
+		total += p.N
+	}
+	total = m.Count(total)
+	var b strings.Builder
+	b.Grow(6 * total)
+	done := 0
+	for _, p := range parts {
+		first := digits(p.Number, len(m.Words))
+		// a part ends where its tokens do, whatever was before it: its words depend on its own length alone
+		for i := range min(max(1, int(math.Round(float64(p.N)/m.PerWord))), total-done) {
+			if done > 0 {
+				b.WriteByte(' ')
+			}
+			done++
+			if i < leading {
+				b.WriteString(m.Words[first[i]])
+			} else {
+				b.WriteString(m.Words[p.Stream.IntN(len(m.Words))])
+			}
 		}
 	}
 	q.Prompt = b.String()

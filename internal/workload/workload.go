@@ -5,6 +5,7 @@ package workload
 
 import (
 	"iter"
+	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
@@ -19,12 +20,27 @@ type Dataset interface {
 	Open(c Config) (iter.Seq2[bench.Request, error], error)
 }
 
+// Inventor is a data set that makes prompts of wanted lengths: it needs a Maker, and its output lengths are forced where the server can.
+type Inventor interface {
+	Invents()
+}
+
+// Timed is a data set whose requests have times of their own.
+type Timed interface {
+	// Times returns the moments of the requests in the order of the requests, ascending, the first at 0.
+	Times(c Config) (iter.Seq[time.Duration], error)
+}
+
 // Config is what a data set is opened with.
 type Config struct {
 	Spec  bench.Workload
 	Phase string // bench.Warmup gives requests that the measured phase does not have
 	Seed  uint64
 	Maker Maker // makes prompts of a wanted length, for data sets that invent them
+
+	Rows  *bench.Rows   // gets what was found in the file; nil = nobody asks
+	Cache *Cache        // of what was read from files; nil = they are read anew
+	From  time.Duration // of a trace: what was earlier is left out
 
 	// What the endpoint takes, as far as it is known: requests that it cannot take are refused. Both false: not known yet.
 	Chat bool // messages, or a text that becomes one

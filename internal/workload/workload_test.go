@@ -282,7 +282,7 @@ func TestBadFiles(t *testing.T) {
 		{"\n\n", "holds no request"},
 		{"", "holds no request"},
 	} {
-		_, err := JSONL{}.Open(Config{Spec: bench.Workload{Path: file(t, c.body), OSL: "1"}})
+		_, err := JSONL{}.Open(Config{Spec: bench.Workload{Path: file(t, c.body), OSL: "1", Strict: true}})
 		if err == nil || fault.CodeOf(err) != fault.Usage || !strings.Contains(err.Error(), c.want) || fault.HintOf(err) == "" {
 			t.Errorf("%q: %v, hint %q", c.body, err, fault.HintOf(err))
 		}
@@ -291,7 +291,7 @@ func TestBadFiles(t *testing.T) {
 		}
 	}
 	for _, body := range []string{"ok\nb\xe9b\n", "\xff\xfea\x00b\x00"} {
-		if _, err := (Lines{}).Open(Config{Spec: bench.Workload{Path: file(t, body), OSL: "1"}}); fault.CodeOf(err) != fault.Usage || !strings.Contains(err.Error(), "not UTF-8") {
+		if _, err := (Lines{}).Open(Config{Spec: bench.Workload{Path: file(t, body), OSL: "1", Strict: true}}); fault.CodeOf(err) != fault.Usage || !strings.Contains(err.Error(), "not UTF-8") {
 			t.Errorf("%q: %v", body, err)
 		}
 	}
