@@ -91,7 +91,6 @@ type former struct {
 	t     *testing.T
 	texts []string // with their finish reason behind a bar
 	next  int
-	kept  []string // bodies
 }
 
 func (f *former) ServeHTTP(w http.ResponseWriter, r *http.Request) {
