@@ -136,16 +136,31 @@ type Sampling struct {
 
 // Phase is one stretch of load.
 type Phase struct {
-	Name string `json:"name"` // Warmup or Measure
-	Load Load   `json:"load"`
-	Stop Stop   `json:"stop"`
+	Name     string    `json:"name"` // Warmup, Measure, or the name of one of several that are measured
+	Load     Load      `json:"load"`
+	Stop     Stop      `json:"stop"`
+	Workload *Workload `json:"workload,omitempty"` // of this phase alone; nil = the run's
 }
 
-// Names of phases.
+// Names of phases. Every phase that is no warm-up is measured.
 const (
 	Warmup  = "warmup"
 	Measure = "measure"
 )
+
+// Warm tells whether a phase is a warm-up, whose requests are not counted.
+func (p Phase) Warm() bool { return p.Name == Warmup }
+
+// Measured are the phases that are measured.
+func (s *Spec) Measured() []Phase {
+	var out []Phase
+	for _, p := range s.Phases {
+		if !p.Warm() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
 
 // Shape is the law of the arrivals.
 type Shape string
@@ -161,6 +176,7 @@ const (
 	Weibull  Shape = "weibull"  // Weibull gaps with shape Burstiness
 	Trace    Shape = "trace"    // at timestamps: of the data set, or of a file
 	Inf      Shape = "inf"      // everything at once, or as fast as the cap lets it
+	Phases   Shape = "phases"   // several measured phases, seen together
 )
 
 // Load is when requests are sent.
@@ -190,7 +206,7 @@ type Load struct {
 func (l Load) Open() bool { return l.Shape != Closed && l.Shape != Users && l.Shape != Prefill }
 
 // Paced tells whether the schedule gives each request a due time of its own.
-func (l Load) Paced() bool { return l.Open() && l.Shape != Inf }
+func (l Load) Paced() bool { return l.Open() && l.Shape != Inf && l.Shape != Phases }
 
 // Gated tells whether a place is taken again at another moment than the end of the request before, or places come and go.
 func (l Load) Gated() bool {

@@ -36,11 +36,20 @@ type Manifest struct {
 	Stopped       string                `json:"stopped,omitempty"`    // in words, when it did not end by itself
 	MeasureFrom   opt.Of[time.Duration] `json:"measure_ns,omitzero"`  // when the measured phase began
 	MeasureTo     opt.Of[time.Duration] `json:"measured_ns,omitzero"` // when its last request had ended
+	Ran           []Ran                 `json:"phases,omitempty"`         // the phases that began, in order
 	Client        ClientReport          `json:"client"`
 	Calibration   *Calibration          `json:"calibration,omitempty"`    // the last one of this machine with the grade of the stamps in use
 	NoCalibration string                `json:"no_calibration,omitempty"` // why none of those that are stored holds for this run
 	Caveats       []Caveat              `json:"caveats"`
 	Verdict       Verdict               `json:"verdict,omitempty"`
+}
+
+// Ran is when a phase was.
+type Ran struct {
+	Name    string        `json:"name"`
+	Start   time.Duration `json:"start_ns"` // what its due times are counted from
+	End     time.Duration `json:"end_ns"`   // its last request had ended
+	Planned int           `json:"planned"`  // requests that it meant to send
 }
 
 // State is how a run ended.
@@ -184,6 +193,7 @@ type Summary struct {
 	Client   ClientReport    `json:"client"`
 	Series   []Second        `json:"series"`
 	Targets  []TargetResult  `json:"targets,omitempty"` // when there are several
+	Phases   []PhaseResult   `json:"phases,omitempty"`  // when several are measured; all else is about them together
 	Limits   TimeLimits      `json:"time_limits"`
 	Flags    map[Flag]int    `json:"flags"`
 	Errors   []ErrorCount    `json:"errors,omitempty"`
@@ -191,6 +201,16 @@ type Summary struct {
 	Tail     []string        `json:"tail,omitempty"`         // what the shape of the tail says
 	Caveats  []Caveat        `json:"caveats"`
 	Verdict  Verdict         `json:"verdict"`
+}
+
+// PhaseResult is the result of one of several measured phases.
+type PhaseResult struct {
+	Name     string          `json:"name"`
+	Requests Counts          `json:"requests"`
+	Window   opt.Of[float64] `json:"window_s"`
+	Metrics  Metrics         `json:"metrics"`
+	Load     LoadResult      `json:"load"`
+	Steady   Steady          `json:"steady"`
 }
 
 // Counts says what became of the measured requests. sent = ok + failed + excluded + incomplete + cancelled.
@@ -445,7 +465,8 @@ type LoadResult struct {
 	Shape       Shape           `json:"shape"`
 	Concurrency int             `json:"concurrency,omitempty"`
 	Cap         int             `json:"cap,omitempty"`
-	Asked       opt.Of[float64] `json:"asked"`    // the flag
+	Profile     string          `json:"profile,omitempty"` // how the rate or the concurrency went with time
+	Asked       opt.Of[float64] `json:"asked"`    // the flag; of a rate that goes with time its mean
 	Offered     opt.Of[float64] `json:"offered"`  // of the drawn schedule
 	Sent        opt.Of[float64] `json:"sent"`     // of the send times
 	Attained    opt.Of[float64] `json:"attained"` // sent / offered

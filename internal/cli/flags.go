@@ -30,8 +30,7 @@ type runFlags struct {
 	access                         accessFlags
 	extraBody                      string
 	form                           formFlags
-	concurrency, maxConcurrency    int
-	rate, burstiness               string
+	shapeFlags
 	requests                       int
 	duration                       duration
 	warmupRequests                 int
@@ -90,10 +89,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into every request body and the objects in it; null removes a field (vLLM)")
 	f.form.register(set)
 
-	set.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "closed loop: so many requests in flight all the time")
-	set.StringVar(&f.rate, "request-rate", "", "open loop: requests/s, or inf for all at once (vLLM)")
-	set.StringVar(&f.burstiness, "burstiness", "1", "shape of the gamma law of arrivals: 1 = Poisson, below burstier, above smoother, inf = constant (vLLM)")
-	set.IntVar(&f.maxConcurrency, "max-concurrency", 0, "open loop: at most so many in flight; alone it means rate inf under that cap (vLLM)")
+	f.registerShape(set)
 	set.IntVar(&f.requests, "num-requests", defaultRequests, "number of measured requests (vLLM: --num-prompts)")
 	set.Var(&f.duration, "duration", "measure for so long, in place of a number of requests")
 	set.IntVar(&f.warmupRequests, "warmup-requests", 0, "requests before the measurement: same shape, own prompts, not counted (vLLM: --num-warmups)")
@@ -189,9 +185,7 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 	if err := f.check(); err != nil {
 		return none, err
 	}
-	for _, x := range [][3]string{
-		{"concurrency", "request-rate", "a closed loop has no rate; for an open loop under a cap use --request-rate with --max-concurrency"},
-		{"concurrency", "max-concurrency", "--concurrency is a closed loop, --max-concurrency caps an open one"},
+	for _, x := range append(slices.Clone(exclusiveShapes), [][3]string{
 		{"num-requests", "duration", "a run ends after a number of requests or after a time"},
 		{"warmup-requests", "warmup-duration", "the warm-up ends after a number of requests or after a time"},
 		{"no-usage", "no-stream", "without streaming the usage is part of every answer"},
@@ -200,7 +194,7 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 		{"prompt", "dataset-path", "give one prompt, or a file of them"},
 		{"json-schema", "response-format", "a schema is a form of the answer"},
 		{"json-schema", "ignore-eos", "an answer that goes on after its end follows no schema"},
-	} {
+	}...) {
 		if err := f.exclude(x[0], x[1], x[2]); err != nil {
 			return none, err
 		}
@@ -270,50 +264,6 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 		s.Seed = drawSeed()
 	}
 	return s, nil
-}
-
-func (f *runFlags) load() (bench.Load, error) {
-	var l bench.Load
-	if f.concurrency < 1 {
-		return l, fault.Usagef("1 sends one request after the other", "--concurrency must be at least 1, not %d", f.concurrency)
-	}
-	if f.maxConcurrency < 0 || f.given("max-concurrency") && f.maxConcurrency == 0 {
-		return l, fault.Usagef("leave it out for no cap", "--max-concurrency must be at least 1, not %d", f.maxConcurrency)
-	}
-	open := f.given("request-rate") || f.given("max-concurrency")
-	if f.given("burstiness") && (!f.given("request-rate") || isInf(f.rate)) {
-		return l, fault.New(fault.Usage, "--burstiness shapes the arrivals of an open loop with a rate", "give --request-rate R")
-	}
-	if !open {
-		return bench.Load{Shape: bench.Closed, Concurrency: f.concurrency}, nil
-	}
-	l.Cap = f.maxConcurrency
-	if !f.given("request-rate") || isInf(f.rate) {
-		l.Shape = bench.Inf
-		return l, nil
-	}
-	rate, err := strconv.ParseFloat(f.rate, 64)
-	if err != nil || !(rate > 0) || math.IsInf(rate, 0) {
-		return l, fault.Usagef("for as fast as possible use --request-rate inf", "--request-rate must be above 0, not %s", f.rate)
-	}
-	l.Rate = rate
-	if isInf(f.burstiness) {
-		l.Shape = bench.Constant
-		return l, nil
-	}
-	k, err := strconv.ParseFloat(f.burstiness, 64)
-	if err != nil || !(k > 0) || math.IsInf(k, 0) {
-		return l, fault.Usagef("1 = Poisson, below burstier, above smoother, inf = constant", "--burstiness must be above 0, not %s", f.burstiness)
-	}
-	l.Shape, l.Burstiness = bench.Gamma, k
-	if k == 1 {
-		l.Shape = bench.Poisson
-	}
-	return l, nil
-}
-
-func isInf(s string) bool {
-	return strings.EqualFold(strings.TrimSpace(s), "inf") || strings.EqualFold(strings.TrimSpace(s), "infinity")
 }
 
 func (f *runFlags) phases(l bench.Load) ([]bench.Phase, error) {

@@ -17,6 +17,7 @@ type Context struct {
 	Records  []*bench.Record // of the measured phase, by the time of sending; those never sent last
 
 	Counts bench.Counts
+	Start  time.Duration // of the measured phase: what its due times are counted from
 	From   time.Duration // begin of the window: the first send
 	To     time.Duration // its end: the last end of any request
 	Sent   bool          // there is a window
@@ -34,22 +35,57 @@ type Context struct {
 // Conditions are the parts of a spec that decide how records are read.
 type Conditions struct {
 	bench.Spec
-	Load bench.Load // of the measured phase
+	Load bench.Load // of the measured phase; of several their common one
 	Stop bench.Stop
 }
 
-// NewContext sorts the records and counts what many metrics need.
+// NewContext sorts the records and counts what many metrics need. Several measured phases are seen together.
 func NewContext(m *bench.Manifest, records []bench.Record) *Context {
-	x := &Context{Manifest: m, Spec: Conditions{Spec: m.Spec}}
-	for _, p := range m.Spec.Phases {
-		if p.Name == bench.Measure {
-			x.Spec.Load, x.Spec.Stop = p.Load, p.Stop
+	measured := m.Spec.Measured()
+	x := newContext(m, measured, records)
+	for _, p := range measured[:min(1, len(measured))] {
+		x.Spec.Load, x.Spec.Stop = p.Load, p.Stop
+	}
+	if len(measured) > 1 {
+		x.Spec.Load = bench.Load{Shape: bench.Phases}
+	}
+	x.Counts.Planned = m.Planned
+	return x
+}
+
+// ofPhase is the context of one of several measured phases.
+func (x *Context) ofPhase(p bench.Phase) *Context {
+	var own []bench.Record
+	for _, r := range x.Records {
+		if r.Phase == p.Name {
+			own = append(own, *r)
 		}
 	}
-	x.Counts = bench.Counts{Planned: m.Planned, ByOutcome: map[bench.Outcome]int{}}
+	y := newContext(x.Manifest, []bench.Phase{p}, own)
+	y.Spec.Load, y.Spec.Stop = p.Load, p.Stop
+	for _, ran := range x.Manifest.Ran {
+		if ran.Name == p.Name {
+			y.Counts.Planned = ran.Planned
+		}
+	}
+	return y
+}
+
+func newContext(m *bench.Manifest, phases []bench.Phase, records []bench.Record) *Context {
+	x := &Context{Manifest: m, Spec: Conditions{Spec: m.Spec}}
+	in := map[string]bool{}
+	for _, p := range phases {
+		in[p.Name] = true
+	}
+	for _, ran := range slices.Backward(m.Ran) {
+		if in[ran.Name] {
+			x.Start = ran.Start
+		}
+	}
+	x.Counts = bench.Counts{ByOutcome: map[bench.Outcome]int{}}
 	for i := range records {
 		r := &records[i]
-		if r.Phase != bench.Measure {
+		if !in[r.Phase] {
 			x.Counts.Warmup++
 			continue
 		}

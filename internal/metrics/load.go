@@ -7,6 +7,7 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/opt"
+	"github.com/prony-bench/prony/internal/profile"
 	"github.com/prony-bench/prony/internal/stats"
 )
 
@@ -29,14 +30,20 @@ func (x *Context) loadResult() bench.LoadResult {
 	if !l.Paced() {
 		return res
 	}
-	res.Asked = opt.Some(l.Rate)
+	res.Profile = l.Profile
+	rateOver := x.rateOf(l)
+	if l.Shape != bench.Trace {
+		res.Asked = rateOver.mean(due)
+	}
 	res.Offered = rate(due)
 	if o, ok := res.Offered.Get(); ok && o > 0 {
 		if s, ok := res.Sent.Get(); ok {
 			res.Attained = opt.Some(s / o)
 		}
 	}
-	res.Arrivals = arrivalTest(l, due, sent)
+	if l.Shape != bench.Trace { // whose due times are given, and follow no law
+		res.Arrivals = arrivalTest(l, rateOver, due, sent)
+	}
 	return res
 }
 
@@ -59,19 +66,19 @@ const (
 
 // arrivalTest tests due and send times against the asked law. It fails only where the due times pass and the send times do not:
 // an unlucky draw of the schedule is no fault of the client.
-func arrivalTest(l bench.Load, due, sent []time.Duration) *bench.ArrivalTest {
+func arrivalTest(l bench.Load, over rateOver, due, sent []time.Duration) *bench.ArrivalTest {
 	if len(due)-1 < arrivalMinGaps || len(sent)-1 < arrivalMinGaps {
 		return nil
 	}
-	t := &bench.ArrivalTest{Law: string(l.Shape), N: len(sent) - 1, Due: arrivalCheck(l, due), Sent: arrivalCheck(l, sent)}
+	t := &bench.ArrivalTest{Law: string(l.Shape), N: len(sent) - 1, Due: arrivalCheck(l, over, due), Sent: arrivalCheck(l, over, sent)}
 	t.Passed = t.Sent.Passed || !t.Due.Passed
 	return t
 }
 
-func arrivalCheck(l bench.Load, times []time.Duration) bench.ArrivalCheck {
+func arrivalCheck(l bench.Load, over rateOver, times []time.Duration) bench.ArrivalCheck {
 	at := make([]float64, len(times))
 	for i, t := range times {
-		at[i] = t.Seconds()
+		at[i] = over.clock(t)
 	}
 	gaps := make([]float64, len(at)-1)
 	for i := range gaps {
@@ -79,9 +86,14 @@ func arrivalCheck(l bench.Load, times []time.Duration) bench.ArrivalCheck {
 	}
 	c := bench.ArrivalCheck{Passed: true}
 	if l.Shape == bench.Constant {
-		want, near := 1/l.Rate, 0
-		for _, g := range gaps {
-			if math.Abs(g-want) <= max(onTimeFloor, onTimeTolerance*want) {
+		near := 0
+		for i, g := range gaps { // a gap of one arrival
+			seconds := (times[i+1] - times[i]).Seconds()
+			want := 1 / over.rate
+			if over.varies && g > 0 {
+				want = seconds / g
+			}
+			if math.Abs(seconds-want) <= max(onTimeFloor, onTimeTolerance*want) {
 				near++
 			}
 		}
@@ -90,9 +102,12 @@ func arrivalCheck(l bench.Load, times []time.Duration) bench.ArrivalCheck {
 		c.Passed = share >= onTimeShare
 		return c
 	}
-	cdf := stats.ExponentialCDF(l.Rate)
-	if l.Shape == bench.Gamma {
-		cdf = stats.GammaCDF(l.Burstiness, l.Rate)
+	cdf := stats.ExponentialCDF(over.rate)
+	switch l.Shape {
+	case bench.Gamma:
+		cdf = stats.GammaCDF(l.Burstiness, over.rate)
+	case bench.Weibull:
+		cdf = stats.WeibullCDF(l.Burstiness, over.rate)
 	}
 	if _, p, ok := stats.KolmogorovSmirnov(gaps, cdf); ok {
 		c.KSP = opt.Some(p)
@@ -110,4 +125,41 @@ func arrivalCheck(l bench.Load, times []time.Duration) bench.ArrivalCheck {
 		}
 	}
 	return c
+}
+
+// rateOver is the rate of a load over time. Where it varies, times are read on a clock that shows how many arrivals were expected by
+// then: on it the rate is 1, and the arrivals follow the law that has been asked for (time rescaling).
+type rateOver struct {
+	rate   float64
+	varies bool
+	level  profile.Profile
+	start  time.Duration // of the phase
+}
+
+func (x *Context) rateOf(l bench.Load) rateOver {
+	p, err := profile.Parse(l.Profile)
+	if l.Profile == "" || err != nil {
+		return rateOver{rate: l.Rate}
+	}
+	return rateOver{rate: 1, varies: true, level: p, start: x.Start}
+}
+
+// clock reads a time.
+func (o rateOver) clock(t time.Duration) float64 {
+	if !o.varies {
+		return t.Seconds()
+	}
+	return o.level.Area(max(0, t-o.start))
+}
+
+// mean is the rate that was asked for, on the average up to the last due time.
+func (o rateOver) mean(due []time.Duration) opt.Of[float64] {
+	if !o.varies {
+		return opt.Some(o.rate)
+	}
+	if len(due) == 0 || due[len(due)-1] <= o.start {
+		return opt.Of[float64]{}
+	}
+	last := due[len(due)-1]
+	return opt.Some(o.clock(last) / (last - o.start).Seconds())
 }

@@ -88,6 +88,9 @@ func (x *Context) steady() bench.Steady {
 func (x *Context) places() int {
 	switch l := x.Spec.Load; l.Shape {
 	case bench.Closed:
+		if l.Gated() {
+			return 0 // places are empty while somebody thinks, or come and go
+		}
 		return l.Concurrency
 	case bench.Inf:
 		return l.Cap

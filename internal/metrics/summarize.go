@@ -30,6 +30,7 @@ func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
 	drift := driftReason(s.Steady.Word)
 	s.Metrics = x.metrics(drift)
 	s.Targets = x.targets(drift)
+	s.Phases = x.phases()
 	s.Limits = x.timeLimits()
 	for _, r := range x.Records {
 		for _, f := range r.Flags {
@@ -50,6 +51,25 @@ func (x *Context) percentiles() []float64 {
 	}
 	slices.Sort(p)
 	return slices.Compact(p)
+}
+
+// phases are the results of each of several measured phases.
+func (x *Context) phases() []bench.PhaseResult {
+	measured := x.Manifest.Spec.Measured()
+	if len(measured) < 2 {
+		return nil
+	}
+	var out []bench.PhaseResult
+	for _, p := range measured {
+		y := x.ofPhase(p)
+		r := bench.PhaseResult{Name: p.Name, Requests: y.Counts, Load: y.loadResult(), Steady: y.steady()}
+		if w, ok := y.window(); ok {
+			r.Window = opt.Some(w)
+		}
+		r.Metrics = y.metrics(driftReason(r.Steady.Word))
+		out = append(out, r)
+	}
+	return out
 }
 
 // driftReason says why a run that went so has no intervals, or is empty.

@@ -13,6 +13,12 @@ import (
 	"github.com/prony-bench/prony/internal/rng"
 )
 
+// Bounds of how much faster a trace runs.
+const (
+	MinSpeedup = 1e-3
+	MaxSpeedup = 1e6
+)
+
 // Replay sends at given timestamps: those of a trace. What comes before its predecessor is sent with it.
 type Replay struct {
 	Times    iter.Seq[time.Duration] // in the trace's own time
