@@ -28,3 +28,6 @@ func three(v float64) string {
 	}
 	return digits
 }
+
+// Three writes a number for a person, as in caveats.
+func Three(v float64) string { return three(v) }

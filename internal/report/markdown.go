@@ -28,11 +28,16 @@ func (Markdown) Render(w io.Writer, m *Model) error {
 		}
 	}
 	d.gap()
-	d.grid(Grid{m.Row.Heads(), [][]string{m.Row.Values()}}, false)
+	if len(m.Row) > 0 {
+		d.grid(Grid{m.Row.Heads(), [][]string{m.Row.Values()}}, false)
+	}
+	d.parts(m.Parts)
 
-	d.head("Metrics")
-	d.metrics(m.Metrics)
-	d.rates(m)
+	if len(m.Metrics.Lines) > 0 {
+		d.head("Metrics")
+		d.metrics(m.Metrics)
+		d.rates(m)
+	}
 	if len(m.Errors) > 0 {
 		d.head("Errors")
 		g := Grid{Heads: []string{"outcome", "n", "status", "words of the server"}}
@@ -64,8 +69,10 @@ func (Markdown) Render(w io.Writer, m *Model) error {
 			d.line("- " + escapeMarkdown(s))
 		}
 	}
-	d.head("Tokens")
-	d.facts(m.Tokens)
+	if len(m.Tokens) > 0 {
+		d.head("Tokens")
+		d.facts(m.Tokens)
+	}
 	if len(m.Targets.Rows) > 0 {
 		d.head("Targets")
 		d.grid(m.Targets, true)
@@ -93,6 +100,29 @@ func (Markdown) Render(w io.Writer, m *Model) error {
 	_, err := io.WriteString(w, d.out.String())
 	return err
 }
+
+// parts writes the sections of an experiment. Figures are files beside the document.
+func (d *document) parts(parts []Part) {
+	for _, p := range parts {
+		d.head(escapeMarkdown(p.Name))
+		d.facts(p.Facts)
+		for _, f := range p.Figures {
+			d.gap()
+			d.line("![" + escapeMarkdown(f.Title) + "](" + FigureFile(f) + ")")
+		}
+		if len(p.Grid.Rows) > 0 {
+			d.gap()
+			d.grid(p.Grid, true)
+		}
+		for _, s := range p.Texts {
+			d.gap()
+			d.line(escapeMarkdown(s))
+		}
+	}
+}
+
+// FigureFile is the path of a figure beside report.md.
+func FigureFile(f Figure) string { return "figures/" + f.Name + ".svg" }
 
 // document collects lines of Markdown.
 type document struct{ out strings.Builder }

@@ -61,6 +61,7 @@ type Model struct {
 	Limited     []Figure // distributions against their limits
 	Waterfalls  []Figure
 	Comparison  []Figure // of several targets
+	Parts       []Part   // of an experiment of several runs; what is of one run is then empty
 	Definitions []Definition
 }
 
@@ -85,6 +86,15 @@ type Rate struct {
 type Grid struct {
 	Heads []string
 	Rows  [][]string
+}
+
+// Part is a section of the report of an experiment.
+type Part struct {
+	ID, Name string
+	Texts    []string
+	Facts    []Fact
+	Figures  []Figure
+	Grid     Grid
 }
 
 // Failure is one kind of failed request with the words of the server.

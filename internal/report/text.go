@@ -29,6 +29,7 @@ func (Text) Name() string { return "text" }
 func (t Text) Render(w io.Writer, m *Model) error {
 	p := &page{color: t.Color, width: min(wide, max(narrow, t.Width))}
 	p.verdict(m)
+	p.parts(m)
 	p.table(m.Metrics)
 	p.rates(m)
 	p.targets(m)
@@ -154,6 +155,9 @@ const (
 
 // table writes distributions.
 func (p *page) table(t Table) {
+	if len(t.Lines) == 0 {
+		return
+	}
 	var names, intervals, ns []string
 	for _, l := range t.Lines {
 		names = append(names, l.Short+" "+l.Unit)
@@ -291,8 +295,28 @@ func glued(unit string) string {
 }
 
 // targets writes a line a target: its address, then its numbers.
-func (p *page) targets(m *Model) {
-	g := m.Targets
+func (p *page) targets(m *Model) { p.grid(m.Targets) }
+
+// parts writes the sections of an experiment: what each says, then its table.
+func (p *page) parts(m *Model) {
+	if len(m.Parts) == 0 {
+		return
+	}
+	p.hanging("", m.Result)
+	for _, part := range m.Parts {
+		p.gap()
+		p.facts(part.Facts)
+		p.gap()
+		p.grid(part.Grid)
+		for _, s := range part.Texts {
+			p.hanging("", s)
+		}
+	}
+	p.gap()
+}
+
+// grid writes a table whose columns beyond the first are numbers.
+func (p *page) grid(g Grid) {
 	if len(g.Rows) == 0 {
 		return
 	}
@@ -372,7 +396,15 @@ func (p *page) failures(m *Model) {
 
 // tokens writes how lengths fit, where the prompts come from, and how long requests may take.
 func (p *page) tokens(m *Model) {
-	facts := append(slices.Clone(m.Tokens), Fact{"time limits", m.TimeLimits})
+	facts := slices.Clone(m.Tokens)
+	if m.TimeLimits != "" {
+		facts = append(facts, Fact{"time limits", m.TimeLimits})
+	}
+	p.facts(facts)
+}
+
+// facts writes named texts below each other.
+func (p *page) facts(facts []Fact) {
 	widest := 0
 	for _, f := range facts {
 		widest = max(widest, len(f.Name))
