@@ -146,7 +146,7 @@ func (f *accessFlags) accessKey(engine string, fields []wire.Field, getenv func(
 		}
 	}
 	if strings.ContainsAny(key, "\r\n") {
-		return "", fault.New(fault.Usage, "the API key holds a line end", "")
+		return "", fault.New(fault.Usage, "the API key holds a line end", "give it as one line, without what may stand around it in a file")
 	}
 	if key == "" && f.auth != "" {
 		return "", fault.New(fault.Usage, "--auth says where a key goes, and there is none", "give one with --api-key, or in PRONY_API_KEY")

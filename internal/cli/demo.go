@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/store"
 )
 
 // demoRun is the run of the demo, in the flags of `prony run`.
@@ -33,6 +34,11 @@ No network, no model, no GPU; it takes about 15 s.`,
 		Example: "  prony demo\n  prony demo --out /tmp/demo",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out != "" {
+				if err := store.Free(out); err != nil {
+					return err
+				}
+			}
 			url, stop, err := a.startSim(cmd.Context(), demoSim)
 			if err != nil {
 				return err

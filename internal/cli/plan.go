@@ -41,7 +41,7 @@ func (a *app) showPlan(p *run.Plan, j *runJob) error {
 	}
 	var b bytes.Buffer
 	if j.json {
-		rep := planReport{Spec: p.Spec, Requests: est.Requests, Seconds: est.Seconds, Journal: est.JournalBytes}
+		rep := planReport{Spec: p.Shown(), Requests: est.Requests, Seconds: est.Seconds, Journal: est.JournalBytes}
 		for _, c := range est.First {
 			rep.First = append(rep.First, planCall{Due: c.Due.String(), URL: c.URL, Header: c.Header, Body: c.Body})
 		}

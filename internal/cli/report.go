@@ -40,7 +40,7 @@ With --refold it decodes the kept transcripts again (--keep-transcripts) in plac
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, err := a.renderers().Get(format)
 			if err != nil {
-				return fault.Wrap(fault.Usage, err, "--format", "")
+				return fault.Wrap(fault.Usage, err, "--format", "text is what a run prints")
 			}
 			res, err := reopen(args[0], refold)
 			if err != nil {
@@ -75,7 +75,7 @@ func reopen(path string, refold bool) (*run.Result, error) {
 	if refold {
 		d, err := builtin.Engines().Get(m.Spec.Target.Engine)
 		if err != nil {
-			return nil, fault.Wrap(fault.Usage, err, "engine of the run", "")
+			return nil, fault.Wrap(fault.Usage, err, "engine of the run", "a later version made this directory; without --refold its journal is read")
 		}
 		ep, ok := d.Endpoint(m.Spec.Target.Endpoint)
 		if !ok {
@@ -100,13 +100,13 @@ func renderTo(path string, r report.Renderer, m *report.Model) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return fault.Wrap(fault.Usage, err, "--out", "")
+		return fault.Wrap(fault.Usage, err, "--out", "give the path of a file that may be written")
 	}
 	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 		if errors.Is(err, syscall.ENOSPC) {
 			return fault.Wrap(fault.Internal, err, "--out", "the disk is full")
 		}
-		return fault.Wrap(fault.Usage, err, "--out", "")
+		return fault.Wrap(fault.Usage, err, "--out", "give the path of a file that may be written")
 	}
 	return nil
 }

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/report"
 	"github.com/prony-bench/prony/internal/run"
@@ -72,46 +69,6 @@ func (a *app) textRenderer(definitions bool, next string) report.Renderer {
 	return report.Text{Width: tty.Width(a.Stdout), Color: tty.Color(a.Stdout, a.Getenv), Definitions: definitions, Next: next}
 }
 
-// nextCommand names the command that is worth trying after a result.
-func nextCommand(res *run.Result) string {
-	m, s := res.Manifest, res.Summary
-	load := m.Spec.Phases[len(m.Spec.Phases)-1].Load
-	if res.Unusable != nil || s.Requests.OK == 0 {
-		probe := []string{"prony", "probe", report.ShellQuote(m.Spec.Target.URLs[0])}
-		if m.Spec.Client.Proxy != "" {
-			probe = append(probe, "--proxy", m.Spec.Client.Proxy)
-		}
-		return strings.Join(probe, " ")
-	}
-	if rps, ok := s.Metrics.Value("request_throughput"); ok && load.Shape == bench.Closed && (m.Spec.Target.Stream || m.Spec.Target.Task != bench.Generate) {
-		// a rate that this server can surely hold
-		return fmt.Sprintf("prony run %s --request-rate %s --num-requests %d", targetFlags(m), twoDigits(0.7*rps), max(100, m.Planned))
-	}
-	return "prony report " + res.Dir.Path + " --format html --out report.html"
-}
-
-// targetFlags are the flags of a run that say what is measured, as they were given.
-func targetFlags(m *bench.Manifest) string {
-	words := []string{"--url", report.ShellQuote(m.Spec.Target.URLs[0])}
-	for i, word := range m.Command {
-		name, value, ok := strings.Cut(word, "=")
-		if !slices.Contains([]string{"--model", "--engine", "--endpoint", "--proxy", "--batch"}, name) {
-			continue
-		}
-		if !ok && i+1 < len(m.Command) {
-			value = m.Command[i+1]
-		}
-		words = append(words, name, report.ShellQuote(value))
-	}
-	return strings.Join(words, " ")
-}
-
-// twoDigits rounds to two significant digits, without an exponent.
-func twoDigits(v float64) string {
-	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
-	return strconv.FormatFloat(math.Round(v/unit)*unit, 'f', max(0, -int(math.Floor(math.Log10(unit)))), 64)
-}
-
 func (a *app) schemaCommand() *cobra.Command {
 	names := schema.All().Names()
 	return &cobra.Command{
@@ -126,7 +83,7 @@ func (a *app) schemaCommand() *cobra.Command {
 			if len(args) == 1 {
 				s, err := all.Get(args[0])
 				if err != nil {
-					return fault.Wrap(fault.Usage, err, "schema", "")
+					return fault.Wrap(fault.Usage, err, "schema", "without a name all of them are printed")
 				}
 				_, err = io.Copy(a.Stdout, bytes.NewReader(s.JSON))
 				return err

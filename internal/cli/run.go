@@ -99,6 +99,15 @@ func (a *app) carryOut(ctx context.Context, j *runJob) error {
 	}()
 	j.spec.Target.HasKey = j.deps.Key != "" || hasKey(j.deps.Header)
 	j.deps.Command = j.command
+	if !j.dry {
+		at := j.out
+		if at == "" {
+			at = freePath(store.DefaultPath(time.Now(), j.spec.Label))
+		}
+		if err := store.Free(at); err != nil {
+			return err
+		}
+	}
 	var plan *run.Plan
 	if err := unlessDone(prepare, func() (err error) {
 		if plan, err = run.Prepare(prepare, j.spec, j.deps, j.dry); err == nil && j.dry {

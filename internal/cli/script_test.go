@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "sed": sed, "redact": redactURL, "proxy": proxy, "noreader": noReader, "within": within, "recorder": recorder,
+			"simulate": simulate, "exits": exits, "jsonfield": jsonField, "killmid": killMid, "engineless": engineless, "deadport": deadPort, "lines": lines, "sed": sed, "redact": redactURL, "proxy": proxy, "noreader": noReader, "within": within, "recorder": recorder, "tlsfront": tlsFront, "nosecret": noSecret, "namedengine": namedEngine,
 		},
 	})
 }
@@ -101,7 +101,7 @@ func fileExists(p string) bool { _, err := os.Stat(p); return err == nil }
 func command(ts *testscript.TestScript, args []string) (cmd *exec.Cmd, closeFiles func()) {
 	cmd = exec.Command(lookIn(ts, args[0]), args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, k := range []string{"PATH", "HOME", "SIM", "TMPDIR", "PRONY_API_KEY", "OPENAI_API_KEY", "WORK", "XDG_STATE_HOME"} {
+	for _, k := range []string{"PATH", "HOME", "SIM", "TMPDIR", "PRONY_API_KEY", "OPENAI_API_KEY", "WORK", "XDG_STATE_HOME", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		cmd.Env = append(cmd.Env, k+"="+ts.Getenv(k))
 	}
 	out, err := os.Create(ts.MkAbs("out"))
@@ -239,7 +239,9 @@ func engineless(ts *testscript.TestScript, neg bool, args []string) {
 
 // proxy [CREDENTIALS]: starts a proxy until the script's end and puts its host:port into $PROXY. With the word notunnels it opens none.
 func proxy(ts *testscript.TestScript, neg bool, args []string) {
-	p := &proxytest.Proxy{Dial: (&net.Dialer{}).DialContext}
+	p := &proxytest.Proxy{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, strings.Replace(addr, "engine.test:", "127.0.0.1:", 1)) // a name that only it knows
+	}}
 	for _, a := range args {
 		if a == "notunnels" {
 			p.NoTunnels = true
@@ -258,7 +260,7 @@ func proxy(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("PROXY", l.Addr().String())
 }
 
-// recorder: starts a server until the script's end, whose URL is in $RECORDER; the header fields of each POST are lines of the file heads.
+// recorder [html]: starts a server until the script's end, whose URL is in $RECORDER; the header fields of each POST are lines of the file heads.
 func recorder(ts *testscript.TestScript, neg bool, args []string) {
 	f, err := os.Create(ts.MkAbs("heads"))
 	ts.Check(err)
@@ -269,6 +271,11 @@ func recorder(ts *testscript.TestScript, neg bool, args []string) {
 					fmt.Fprintf(f, "%s: %s\n", name, v)
 				}
 			}
+		}
+		if slices.Contains(args, "html") {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, "<html><title>nothing here</title>")
+			return
 		}
 		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
 	}))

@@ -136,6 +136,7 @@ func ParseTarget(s string) (Target, error) {
 		text = "http://" + text
 	}
 	u, err := url.Parse(text)
+	s = shown(s)
 	if err != nil || u.Host == "" {
 		return Target{}, fault.Usagef("a target looks like http://127.0.0.1:8000", "--url %q is no URL", s)
 	}
@@ -146,7 +147,7 @@ func ParseTarget(s string) (Target, error) {
 		return Target{}, fault.Usagef("a target looks like http://127.0.0.1:8000", "--url %q names no host", s)
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return Target{}, fault.Usagef("give keys with --api-key or --header, body fields with --extra-body", "--url %q has more than scheme, host, port and path", u.Scheme+"://"+u.Host+u.Path)
+		return Target{}, fault.Usagef("give keys with --api-key or --header, body fields with --extra-body", "--url %q has more than scheme, host, port and path", s)
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
@@ -155,6 +156,19 @@ func ParseTarget(s string) (Target, error) {
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	return Target{URL: u, Addr: hostPort(u)}, nil
+}
+
+// shown is a URL as it may be repeated: what it has of a user, a password or a query may be secret.
+func shown(s string) string {
+	s, _, _ = strings.Cut(s, "?")
+	s, _, _ = strings.Cut(s, "#")
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		scheme, _, ok := strings.Cut(s[:i], "://")
+		if s = s[i+1:]; ok {
+			s = scheme + "://" + s
+		}
+	}
+	return s
 }
 
 // parseSocket reads what follows unix: in a target.

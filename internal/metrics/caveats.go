@@ -35,8 +35,14 @@ func rules() []rule {
 	return []rule{
 		{"no_success", bench.SeverityVoid, "no request is ok",
 			"look at the failures", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-				if s.Requests.OK == 0 {
+				if s.Requests.OK == 0 && !x.noneDue() {
 					say("", "no request succeeded")
+				}
+			}},
+		{"none_due", bench.SeverityVoid, "no request was due within the duration of the run",
+			"measure for longer, or at a higher rate", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
+				if x.noneDue() {
+					say("", "no request was due within %v", x.Spec.Stop.Duration)
 				}
 			}},
 		{"mostly_failed", bench.SeverityVoid, "more than half of the sent requests failed",

@@ -23,6 +23,11 @@ func findCutShort(x *Context, s *bench.Summary, say func(string, string, ...any)
 	}
 }
 
+// noneDue tells whether an open loop ran its whole duration without an arrival.
+func (x *Context) noneDue() bool {
+	return x.Spec.Load.Paced() && x.Spec.Stop.Duration > 0 && x.Manifest.State == bench.Complete && len(x.Records) == 0
+}
+
 // cause is why a load did not go out as it was asked.
 type cause uint8
 

@@ -83,7 +83,7 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 	}
 	switch {
 	case errors.Is(failed, errUnreadable):
-		p.deps.say("a probe's answer could not be read (%v): prompt lengths are an estimate", failed)
+		p.deps.say("a probe's answer could not be read (%v): prompt lengths are an estimate", p.conceal(failed.Error()))
 		ok = false
 	case failed != nil:
 		return failed
@@ -244,7 +244,7 @@ func (p *Plan) probe(ctx context.Context, t *client.Target, q *bench.Request) (i
 	defer cancel()
 	status, head, body, err := p.prober(t).Post(ctx, call.Path, call.Body)
 	if err != nil {
-		return 0, fault.Wrap(fault.Target, err, "probe of the prompt length", "")
+		return 0, fault.Wrap(fault.Target, err, "probe of the prompt length", "does the server answer `prony probe`? --prompt sends a text whose length needs no probe")
 	}
 	var d dialect.Delta
 	dec := p.Endpoint.Codec.Decoder(p.Endpoint)

@@ -106,7 +106,10 @@ func (c *collector) take(it item, folder *dialect.Folder) {
 	t.plan.form.hold(&r)
 	t.moments(&r)
 	if c.transcripts != nil && r.Outcome != bench.Dropped {
-		c.transcripts.Append(t.kept(it.tr, &r))
+		k := t.kept(it.tr, &r)
+		blankReads(k.Reads, c.secrets)
+		k.Header = concealHeader(k.Header, c.secrets)
+		c.transcripts.Append(k)
 	}
 	if !c.keepEvents {
 		r.Events, r.EventTokens, r.EventChoice = nil, nil, nil
@@ -150,11 +153,7 @@ func (t *task) moments(r *bench.Record) {
 
 func (c *collector) keepReads(t *task, raw []byte, marks []wire.Mark) {
 	if c.transcripts != nil {
-		reads := store.ReadsOf(raw, marks, t.bytes)
-		for _, r := range reads {
-			blank(r.Data, c.secrets)
-		}
-		t.reads = append(t.reads, reads...)
+		t.reads = append(t.reads, store.ReadsOf(raw, marks, t.bytes)...)
 	}
 	t.bytes += len(raw)
 }

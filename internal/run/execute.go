@@ -172,11 +172,8 @@ func (res *Result) ExitCode() fault.Code {
 
 func (p *Plan) manifest(epoch time.Time) *bench.Manifest {
 	m := &bench.Manifest{Schema: bench.ManifestSchema, Journal: bench.JournalSchema, Prony: p.deps.Version, Go: runtime.Version(),
-		Command: p.deps.Command, Epoch: epoch.UTC(), Spec: p.Spec, Sheet: p.Sheet, State: bench.Running,
+		Command: p.deps.Command, Epoch: epoch.UTC(), Spec: p.Shown(), Sheet: p.Sheet, State: bench.Running,
 		Streams: []string{"workload", "workload/warmup", "workload/prefix", "schedule", "schedule/warmup"}, Caveats: []bench.Caveat{}}
-	if body, secrets := ConcealBody(p.Spec.Target.ExtraBody); len(secrets) > 0 {
-		m.Spec.Target.ExtraBody = body
-	}
 	for _, ph := range p.Spec.Phases {
 		if ph.Name == bench.Measure {
 			m.Planned = ph.Stop.Requests

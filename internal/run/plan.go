@@ -95,6 +95,9 @@ func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Pl
 	look := p.lookAround(ctx, offline)
 	err := p.prepare(ctx, offline)
 	here := look()
+	if err == nil && !offline {
+		err = p.checkStamps()
+	}
 	if err != nil {
 		return nil, p.concealError(err)
 	}
@@ -116,6 +119,27 @@ func (p *Plan) lookAround(ctx context.Context, offline bool) (wait func() bench.
 	}
 	return func() bench.Sheet { wg.Wait(); return here }
 }
+
+// checkStamps refuses a run whose stamps are to be those of packets where none can be captured.
+func (p *Plan) checkStamps() error {
+	if p.Spec.Client.Stamps != string(wire.StampWire) {
+		return nil
+	}
+	e, err := p.newEngine(time.Now(), nobody{})
+	if err != nil {
+		return err
+	}
+	if why := e.Close().NoWire; why != "" {
+		return fault.New(fault.Usage, "--stamps wire: "+why, "capturing packets takes CAP_NET_RAW (setcap cap_net_raw+ep on the program, or root); --stamps auto takes the best there is")
+	}
+	return nil
+}
+
+// nobody is the sink of an engine that is given no job.
+type nobody struct{}
+
+func (nobody) Part(*client.Job, wire.Part)        {}
+func (nobody) Done(*client.Job, *wire.Transcript) {}
 
 func (p *Plan) prepare(ctx context.Context, offline bool) error {
 	if err := p.parse(); err != nil {
@@ -244,7 +268,7 @@ func (p *Plan) waitReady(ctx context.Context, t *client.Target) error {
 	deadline := time.Now().Add(p.deps.WaitReady)
 	for told := false; !p.prober(t).Ready(ctx); {
 		if ctx.Err() != nil {
-			return fault.New(fault.Interrupted, "interrupted while waiting for the server", "")
+			return fault.New(fault.Interrupted, "interrupted while waiting for the server", "nothing was sent")
 		}
 		if time.Now().After(deadline) {
 			return fault.New(fault.Target, fmt.Sprintf("%s was not ready within %v", t.Name(""), p.deps.WaitReady), "look at the server's log, or give it more time with --wait-ready")
@@ -319,7 +343,7 @@ func (p *Plan) choose(offline bool) error {
 	}
 	d, err := p.deps.Engines.Get(name)
 	if err != nil {
-		return fault.Wrap(fault.Usage, err, "--engine", "")
+		return fault.Wrap(fault.Usage, err, "--engine", "see `prony engines`; openai is what most servers speak")
 	}
 	p.Engine, t.Engine = d, name
 	if err := p.chooseEndpoint(); err != nil {

@@ -97,6 +97,7 @@ func Probe(ctx context.Context, p *Plan) (*Probed, error) {
 	}
 	body.Feed(tr.Raw, tr.Marks, keep)
 	out.Header = body.Header()
+	p.concealProbed(out)
 	if ctx.Err() != nil {
 		return out, errors.New("interrupted")
 	}

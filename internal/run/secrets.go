@@ -3,12 +3,14 @@ package run
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/store"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -19,7 +21,7 @@ const concealed = "[key]"
 const leastSecret = 6
 
 // secretWords are what the names of fields that grant access have in them.
-var secretWords = []string{"auth", "key", "token", "cookie", "secret", "password"}
+var secretWords = []string{"auth", "key", "token", "cookie", "secret", "pass", "credential", "session", "signature"}
 
 func secretName(name string) bool {
 	name = strings.ToLower(name)
@@ -73,6 +75,15 @@ func ConcealBody(text []byte) (shown []byte, secrets []string) {
 	return shown, secrets
 }
 
+// Shown returns the conditions of the run as they may be stored and printed.
+func (p *Plan) Shown() bench.Spec {
+	s := p.Spec
+	if body, secrets := ConcealBody(s.Target.ExtraBody); len(secrets) > 0 {
+		s.Target.ExtraBody = body
+	}
+	return s
+}
+
 func concealFields(fields map[string]any, secrets *[]string) {
 	for name, v := range fields {
 		switch v := v.(type) {
@@ -111,6 +122,48 @@ func (p *Plan) concealRecord(r *bench.Record) {
 	r.Error, r.Text, r.Thinking = p.conceal(r.Error), p.conceal(r.Text), p.conceal(r.Thinking)
 	if len(r.ToolCalls) > 0 {
 		r.ToolCalls = []byte(p.conceal(string(r.ToolCalls)))
+	}
+}
+
+// concealProbed does so with what a probe shows.
+func (p *Plan) concealProbed(out *Probed) {
+	if len(p.secrets) == 0 {
+		return
+	}
+	p.concealRecord(&out.Record)
+	out.Call.Body, out.Body = []byte(p.conceal(string(out.Call.Body))), []byte(p.conceal(string(out.Body)))
+	for i := range out.Events {
+		e := &out.Events[i]
+		e.Text, e.Reasoning, e.Error, e.Raw = p.conceal(e.Text), p.conceal(e.Reasoning), p.conceal(e.Error), p.conceal(e.Raw)
+	}
+	out.Header = concealHeader(out.Header, p.secrets)
+}
+
+// concealHeader returns a header without the secrets in its values.
+func concealHeader(h http.Header, secrets []string) http.Header {
+	out := h.Clone()
+	for _, values := range out {
+		for i := range values {
+			for _, secret := range secrets {
+				values[i] = strings.ReplaceAll(values[i], secret, concealed)
+			}
+		}
+	}
+	return out
+}
+
+// blankReads overwrites the secrets in the bytes of an answer, also where one is in several reads. The lengths stay.
+func blankReads(reads []store.Read, secrets []string) {
+	if len(secrets) == 0 {
+		return
+	}
+	var all []byte
+	for _, r := range reads {
+		all = append(all, r.Data...)
+	}
+	blank(all, secrets)
+	for _, r := range reads {
+		all = all[copy(r.Data, all):]
 	}
 }
 

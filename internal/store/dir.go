@@ -32,6 +32,9 @@ const (
 	MarkdownFile    = "report.md"
 )
 
+// damaged says what is left when a manifest cannot be read.
+const damaged = "was it edited, or cut off? " + JournalFile + " beside it still has every request; a copy of the directory may be whole"
+
 // Dir is a run directory.
 type Dir struct{ Path string }
 
@@ -70,7 +73,7 @@ func Create(path string) (*Dir, error) {
 	if errors.Is(err, fs.ErrExist) {
 		entries, rerr := os.ReadDir(path)
 		if rerr != nil || len(entries) > 0 {
-			return nil, fault.New(fault.Usage, fmt.Sprintf("%s exists already", path), "a run is never overwritten: give another --out, or leave it out")
+			return nil, exists(path)
 		}
 		err = nil
 	}
@@ -80,16 +83,57 @@ func Create(path string) (*Dir, error) {
 	return &Dir{path}, nil
 }
 
+// Free refuses, before anything is measured, a path that Create would refuse. It leaves nothing behind.
+func Free(path string) error {
+	entries, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) { // the nearest that is there
+			st, err := os.Stat(dir)
+			switch {
+			case err == nil && !st.IsDir():
+				return fault.New(fault.Usage, fmt.Sprintf("run directory: %s is no directory", dir), "give another --out")
+			case err == nil && !writable(dir):
+				return fault.New(fault.Usage, fmt.Sprintf("run directory: %s may not be written to", dir), "give another --out")
+			case err == nil || dir == filepath.Dir(dir):
+				return nil
+			case !errors.Is(err, fs.ErrNotExist):
+				return fault.Wrap(fault.Usage, err, "run directory", "give another --out")
+			}
+		}
+	case err != nil:
+		return fault.Wrap(fault.Usage, err, "run directory", "give another --out")
+	case len(entries) > 0:
+		return exists(path)
+	}
+	return nil
+}
+
+// writable tries whether a directory can be made in another.
+func writable(dir string) bool {
+	path, err := os.MkdirTemp(dir, ".prony-")
+	if err == nil {
+		err = os.Remove(path)
+	}
+	return err == nil
+}
+
+func exists(path string) error {
+	return fault.New(fault.Usage, fmt.Sprintf("%s exists already", path), "a run is never overwritten: give another --out, or leave it out")
+}
+
 // Open checks that a path is a run directory.
 func Open(path string) (*Dir, error) {
 	st, err := os.Stat(filepath.Join(path, ManifestFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.Usage, fmt.Sprintf("%s is no run directory: it has no %s", path, ManifestFile), "give the directory that `prony run` named at its end")
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, fault.New(fault.Usage, path+" is a file, and no run directory", "give the directory that `prony run` named at its end: "+filepath.Dir(path)+"?")
 	case err != nil:
-		return nil, fault.Wrap(fault.Usage, err, "run directory", "")
+		return nil, fault.Wrap(fault.Usage, err, "run directory", "give the directory that `prony run` named at its end")
 	case st.IsDir():
-		return nil, fault.New(fault.Usage, fmt.Sprintf("%s is no run directory: its %s is a directory", path, ManifestFile), "")
+		return nil, fault.New(fault.Usage, fmt.Sprintf("%s is no run directory: its %s is a directory", path, ManifestFile), "give the directory that `prony run` named at its end")
 	}
 	return &Dir{path}, nil
 }
@@ -114,7 +158,7 @@ func (d *Dir) Manifest() (*bench.Manifest, error) {
 		return nil, err
 	}
 	if err := checkManifest(&m); err != nil {
-		return nil, fault.Wrap(fault.Usage, err, d.file(ManifestFile)+" is damaged", "")
+		return nil, fault.Wrap(fault.Usage, err, d.file(ManifestFile)+" is damaged", damaged)
 	}
 	return &m, nil
 }
@@ -176,10 +220,10 @@ func (d *Dir) writeJSON(name string, v any) error {
 func (d *Dir) readJSON(name string, v any) error {
 	b, err := os.ReadFile(d.file(name))
 	if err != nil {
-		return fault.Wrap(fault.Usage, err, "read "+name, "")
+		return fault.Wrap(fault.Usage, err, "read "+name, "give the directory that `prony run` named at its end, and see that it may be read")
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fault.Wrap(fault.Usage, err, d.file(name)+" is damaged", "")
+		return fault.Wrap(fault.Usage, err, d.file(name)+" is damaged", damaged)
 	}
 	return nil
 }

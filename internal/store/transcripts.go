@@ -156,7 +156,7 @@ func (d *Dir) Kept() iter.Seq2[*Kept, error] {
 				if _, perr := r.Peek(1); perr == io.EOF {
 					return
 				}
-				yield(nil, fault.Wrap(fault.Usage, err, fmt.Sprintf("%s line %d", d.file(TranscriptsFile), n), ""))
+				yield(nil, fault.Wrap(fault.Usage, err, fmt.Sprintf("%s line %d", d.file(TranscriptsFile), n), "was the file edited, or cut off? without --refold the journal is read"))
 				return
 			}
 			if !yield(&k, nil) {
