@@ -21,7 +21,7 @@ type Law interface {
 }
 
 // lawForms are shown in hints.
-const lawForms = "forms: N, uniform:a,b, normal:mean,sd, truncnormal:mean,sd,min,max, lognormal:mean,sd[,max]"
+const lawForms = "forms: N, uniform:a,b, normal:mean,sd, truncnormal:mean,sd,min,max, lognormal:mean,sd[,max], gamma:mean,sd[,max], zipf:exponent,min,max"
 
 // ParseLaw reads a law of lengths.
 func ParseLaw(s string) (Law, error) {
@@ -80,6 +80,23 @@ func ParseLaw(s string) (Law, error) {
 			}
 		}
 		return l, nil
+	case name == "gamma" && (len(v) == 2 || len(v) == 3):
+		g := GammaLaw{v[0], v[1], math.MaxInt32}
+		if v[0] < 1 || v[1] <= 0 || v[1] > 100*v[0] {
+			return bad("needs a mean of at least 1 and an sd above 0, at most 100 times the mean")
+		}
+		if len(v) == 3 {
+			if g.Max = int(v[2]); v[2] < v[0] {
+				return bad("max is below the mean: most draws would be thrown away")
+			}
+		}
+		return g, nil
+	case name == "zipf" && len(v) == 3:
+		least, most := int(v[1]), int(v[2])
+		if !(v[0] > 0 && v[0] <= 20) || float64(least) != v[1] || float64(most) != v[2] || least < 1 || most < least || most-least >= mostZipf {
+			return bad("needs an exponent in (0, 20] and whole numbers with 1 <= min <= max, at most %d apart", mostZipf)
+		}
+		return NewZipf(v[0], least, most), nil
 	}
 	return bad("unknown law or wrong number of arguments")
 }

@@ -21,11 +21,41 @@ func (Random) Name() string { return "random" }
 func (Random) Invents() {}
 
 // Open implements Dataset.
-func (Random) Open(c Config) (iter.Seq2[bench.Request, error], error) {
-	if c.Spec.Path != "" || c.Spec.Prompt != "" {
-		return nil, fault.New(fault.Usage, "the data set random takes neither a file nor a prompt", "use --dataset text or --dataset jsonl for your own requests")
+func (Random) Open(c Config) (iter.Seq2[bench.Request, error], error) { return c.random("random") }
+
+// RandomIDs is the data set `random-ids`: as random, of token ids and nothing else.
+type RandomIDs struct{}
+
+// Name implements Dataset.
+func (RandomIDs) Name() string { return "random-ids" }
+
+// Invents implements Inventor.
+func (RandomIDs) Invents() {}
+
+// Open implements Dataset.
+func (RandomIDs) Open(c Config) (iter.Seq2[bench.Request, error], error) {
+	if _, words := c.Maker.(Text); words || c.Chat || c.inputs() {
+		return nil, fault.New(fault.Usage, "token ids cannot be sent to this endpoint", "use --endpoint completions of an engine that takes token ids, or --dataset random")
 	}
-	isl, osl, err := lengths(c)
+	return c.random("random-ids")
+}
+
+// random gives prompts of lengths by the laws.
+func (c Config) random(name string) (iter.Seq2[bench.Request, error], error) {
+	if c.Spec.Path != "" || c.Spec.Prompt != "" {
+		return nil, fault.New(fault.Usage, "the data set "+name+" takes neither a file nor a prompt", "use --dataset text or --dataset jsonl for your own requests")
+	}
+	var law Pair
+	var isl Law
+	var err error
+	if c.inputs() {
+		if c.Spec.Mix != "" || c.Spec.Lengths != "" {
+			return nil, fault.New(fault.Usage, "--mix and --lengths are of prompts and their answers", "give --isl where nothing is generated")
+		}
+		isl, _, err = lengths(c)
+	} else {
+		law, err = pairs(c)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -37,18 +67,22 @@ func (Random) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 			return
 		}
 		for i := 0; ; i++ {
-			n, out := isl.Draw(r), osl.Draw(r)
-			number := offset + i
-			if c.Phase == bench.Warmup {
-				number = offset - 1 - i // the other way, so that warm-up and measured prompts meet last
-			}
-			q := bench.Request{ISL: n, OSL: out}
-			c.Maker.Make(&q, n, number, r)
+			n, out, class := law.Draw(r)
+			q := bench.Request{ISL: n, OSL: out, Class: class}
+			c.Maker.Make(&q, n, c.number(offset, i), r)
 			if !yield(q, nil) {
 				return
 			}
 		}
 	}, nil
+}
+
+// number is that of a phase's i-th prompt. The warm-up counts the other way, so that its prompts and the measured ones meet last.
+func (c Config) number(offset, i int) int {
+	if c.Phase == bench.Warmup {
+		return offset - 1 - i
+	}
+	return offset + i
 }
 
 // lengths reads the laws of a spec.

@@ -30,6 +30,10 @@ func TestLawsMoments(t *testing.T) {
 		{"truncnormal:100,50,100,150", 119, -1, 100, 150}, // the mean is the formula's
 		{"lognormal:512,256", 512, 256, 1, math.MaxInt32},
 		{"lognormal:512,512,1024", -1, -1, 1, 1024},
+		{"gamma:512,256", 512, 256, 1, math.MaxInt32},
+		{"gamma:100,200", 100, 200, 1, math.MaxInt32},
+		{"zipf:1.2,1,1000", -1, -1, 1, 1000},
+		{"zipf:1,10,12", (10.0/10 + 11.0/11 + 12.0/12) / (0.1 + 1/11.0 + 1/12.0), -1, 10, 12},
 	} {
 		l, err := ParseLaw(c.law)
 		if err != nil {
@@ -66,7 +70,7 @@ func TestLawsMoments(t *testing.T) {
 
 func TestBadLaws(t *testing.T) {
 	for _, s := range []string{"", "0", "-3", "x", "1.5", "uniform:5", "uniform:5,4", "uniform:0,4", "uniform:1.5,4", "normal:5", "normal:0,1", "normal:5,-1",
-		"truncnormal:5,1,1", "truncnormal:5,1,100,200", "truncnormal:5,1,9,3", "lognormal:0,1", "lognormal:500,10,20", "zipf:2", "normal:nan,1", "normal:inf,1", "999999999999"} {
+		"truncnormal:5,1,1", "truncnormal:5,1,100,200", "truncnormal:5,1,9,3", "lognormal:0,1", "lognormal:500,10,20", "zipf:2", "zipf:0,1,2", "zipf:1,5,4", "zipf:1,1,99999999", "gamma:5", "gamma:5,0", "gamma:100,5,10", "normal:nan,1", "normal:inf,1", "999999999999"} {
 		if l, err := ParseLaw(s); err == nil || fault.CodeOf(err) != fault.Usage || fault.HintOf(err) == "" {
 			t.Errorf("%q gives %v, %v", s, l, err)
 		}
