@@ -69,6 +69,8 @@ func Engines() catalog.Catalog[dialect.Engine] {
 func Datasets() catalog.Catalog[workload.Dataset] {
 	return catalog.New[workload.Dataset](
 		workload.Random{},
+		workload.RandomIDs{},
+		workload.Prefix{},
 		workload.Lines{},
 		workload.JSONL{},
 		workload.Mooncake(),

@@ -267,22 +267,17 @@ func (t Trace) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 			return
 		}
 		defer f.Close()
-		from, _ := slices.BinarySearchFunc(x.places, c.From, func(p place, d time.Duration) int { return cmp.Compare(p.at, d) })
-		if from == len(x.places) {
-			yield(bench.Request{}, fault.Usagef("the trace is shorter", "%s has no request after %v", c.Spec.Path, c.From))
-			return
-		}
 		in := &lines{f: f}
 		r := c.stream()
 		offset := c.Maker.Offset(rng.New(c.Seed, "workload/prefix"))
 		var row traceRow
-		for lap, k := 0, from; ; k++ {
+		for lap, k := 0, 0; ; k++ {
 			if k == len(x.places) {
-				lap, k = lap+1, from
+				lap, k = lap+1, 0
 			}
 			p := x.places[k]
 			if c.Phase == bench.Warmup {
-				p = x.places[len(x.places)-1-(k-from)]
+				p = x.places[len(x.places)-1-k]
 			}
 			line, err := in.at(p.offset)
 			if err == nil {
