@@ -47,6 +47,10 @@ type Job struct {
 	Call   wire.Call
 	Due    opt.Of[time.Duration] // not sent before; undefined: as soon as there is a slot
 	Tag    any                   // the owner's
+
+	// CancelAfter is how long after its sending the job is given up: its connection (with HTTP/2 its stream) is closed, whatever has come.
+	// 0 = never.
+	CancelAfter time.Duration
 }
 
 // Sink takes what comes back. Part and Done of one job come in order, those of different jobs from several goroutines at once.
@@ -98,12 +102,18 @@ type Options struct {
 	// compare, if any, gets the marks of the reads of a piece and those of its packets.
 	compare func(reads, packets []wire.Mark)
 
-	MaxBody  int // bound of one response in bytes; 0 = 1 GiB
-	PartSize int // hand over a Part past so many bytes; 0 = 16 KiB
+	MaxBody  int  // bound of one response in bytes; 0 = 1 GiB
+	Eager    bool // hand over what each read brought at once
+	PartSize int  // hand over a Part past so many bytes; 0 = 16 KiB
 }
 
 // DefaultSpin is the polling time before a due time: a wake-up from sleep is 21-80 us late here, one from Go's timers 1 ms.
 const DefaultSpin = 100 * time.Microsecond
+
+// cancelledCause is the cause of a job that was given up as CancelAfter says.
+func cancelledCause(after time.Duration) string {
+	return "cancelled " + after.String() + " after it was sent"
+}
 
 // NeverSent is the cause of a job that was dropped while it waited to be sent.
 const NeverSent = "never sent"

@@ -62,8 +62,8 @@ func (c *conn) assign(ex *exchange) {
 
 // begin sends the job that was assigned. A failed write shows in the read.
 func (c *conn) begin(ex *exchange) {
-	if c.p.o.Timeout > 0 {
-		c.nc.SetDeadline(time.Now().Add(c.p.o.Timeout))
+	if limit, _ := ex.limit(); limit > 0 {
+		c.nc.SetDeadline(time.Now().Add(limit))
 	}
 	ex.onCancel(func() { c.nc.SetDeadline(time.Unix(1, 0)) })
 	if ex.written == nil {
@@ -219,7 +219,8 @@ func (c *conn) broke(ex *exchange, err error) {
 	case ex.untilFound: // the terminator was there: nothing is missing
 		p.finish(ex, nil, "", "")
 	case timedOut:
-		p.finish(ex, nil, wire.FailTimeout, "no complete response within "+p.o.Timeout.String())
+		_, fail := ex.limit()
+		p.finish(ex, nil, fail.kind, fail.cause)
 	case ex.mayBeStale && ex.tr.Bytes == 0 && !ex.tr.Retried && !ex.interrupted() && p.clock.now()-time.Duration(ex.sent.Load()) < staleWithin(c.took.connect):
 		p.counts.stale.Add(1)
 		c.nc.Close()

@@ -255,7 +255,9 @@ func (l *loop) begin(c *econn, x *xfer) {
 	if !l.stamped(c.addr) {
 		x.tr.Stamp = wire.StampUser
 	}
-	if t := l.o.Timeout; t > 0 {
+	if after, t := x.job.CancelAfter, l.o.Timeout; after > 0 && (t == 0 || after < t) {
+		l.cancels.add(x, l.clock.now()+after)
+	} else if t > 0 {
 		l.answers.add(x, l.clock.now()+t)
 	}
 	l.write(c)

@@ -117,6 +117,15 @@ func (ex *exchange) interrupted() bool {
 	return ex.cut
 }
 
+// limit is how long the exchange may take from its sending, and what it is to have failed of then; 0 = for ever.
+func (ex *exchange) limit() (time.Duration, failure) {
+	limit, fail := ex.p.o.Timeout, failure{wire.FailTimeout, "no complete response within " + ex.p.o.Timeout.String()}
+	if after := ex.job.CancelAfter; after > 0 && (limit == 0 || after < limit) {
+		return after, failure{wire.FailCancelled, cancelledCause(after)}
+	}
+	return limit, fail
+}
+
 // sending notes that the last byte of the request goes out now.
 func (ex *exchange) sending(c *conn) {
 	now := ex.p.clock.now()

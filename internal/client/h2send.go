@@ -218,9 +218,10 @@ func (c *h2conn) write(b []byte, lasts []h2last) error {
 }
 
 // deadlineOf returns when a request that begins now is over its time; zero: never.
-func (c *h2conn) deadlineOf() time.Time {
-	if c.p.o.Timeout == 0 {
+func deadlineOf(ex *exchange) time.Time {
+	limit, _ := ex.limit()
+	if limit == 0 {
 		return time.Time{}
 	}
-	return time.Now().Add(c.p.o.Timeout)
+	return time.Now().Add(limit)
 }

@@ -75,7 +75,7 @@ func (c *h2conn) begin(j *h2job) bool {
 		return false
 	}
 	ex := j.ex
-	s := &h2stream{job: j, id: c.next, body: ex.job.Call.Body, window: c.initial, since: c.p.clock.now(), deadline: c.deadlineOf(), length: -1}
+	s := &h2stream{job: j, id: c.next, body: ex.job.Call.Body, window: c.initial, since: c.p.clock.now(), deadline: deadlineOf(ex), length: -1}
 	ex.tr.Reused = c.uses > 0
 	ex.mayBeStale = c.uses > 0 || c.waited
 	if !ex.mayBeStale {
@@ -240,13 +240,13 @@ func (c *h2conn) reject(s *h2stream, why string) {
 // expired ends a stream that was cut, or whose time is over. A connection on which nothing at all has come in that time is not
 // trusted with another.
 func (c *h2conn) expired(s *h2stream) {
-	fail := failure{wire.FailTimeout, "no complete response within " + c.p.o.Timeout.String()}
+	_, fail := s.job.ex.limit()
 	switch ex := s.job.ex; {
 	case ex.untilFound: // the terminator was there: nothing is missing
 		fail = failure{}
 	case ex.interrupted():
 		fail.kind = wire.FailIncomplete // the words are the exchange's
-	case c.heard <= s.since:
+	case fail.kind == wire.FailTimeout && c.heard <= s.since:
 		c.retire()
 	}
 	c.end(s, fail, http2.ErrCodeCancel)

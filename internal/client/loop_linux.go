@@ -49,6 +49,7 @@ type loop struct {
 	broken  []*econn   // whose write failed: to be read to their end
 
 	answers deadlines // of answers: the request timeout
+	cancels deadlines // of jobs that are to be given up
 	tails   deadlines // of bodies whose terminator was there
 
 	blocks blockPool
@@ -322,6 +323,9 @@ func (l *loop) nextDeadline() time.Duration {
 	if x := l.answers.first; x != nil {
 		at = min(at, x.deadline)
 	}
+	if x := l.cancels.first; x != nil {
+		at = min(at, x.deadline)
+	}
 	if x := l.tails.first; x != nil {
 		at = min(at, x.deadline)
 	}
@@ -338,6 +342,9 @@ func (l *loop) nextDeadline() time.Duration {
 func (l *loop) expire() {
 	for x := l.tails.first; x != nil && x.deadline <= l.now; x = l.tails.first {
 		l.finish(x.c, false, "", "") // the terminator was there: nothing is missing
+	}
+	for x := l.cancels.first; x != nil && x.deadline <= l.now; x = l.cancels.first {
+		l.finish(x.c, false, wire.FailCancelled, cancelledCause(x.job.CancelAfter))
 	}
 	for x := l.answers.first; x != nil && x.deadline <= l.now; x = l.answers.first {
 		l.finish(x.c, false, wire.FailTimeout, "no complete response within "+l.o.Timeout.String())
@@ -362,18 +369,28 @@ func (l *loop) free() {
 	unix.Close(l.ep)
 }
 
-// deadlines is a list of jobs with one and the same time to live: the order of their begins is that of their ends.
+// deadlines is a list of jobs in the order of their ends. Mostly they have one and the same time to live, so that this is the order of
+// their begins.
 type deadlines struct{ first, last *xfer }
 
 func (d *deadlines) add(x *xfer, at time.Duration) {
 	x.leave()
-	x.deadline, x.in, x.before, x.after = at, d, d.last, nil
-	if d.last != nil {
-		d.last.after = x
+	before := d.last
+	for before != nil && before.deadline > at {
+		before = before.before
+	}
+	x.deadline, x.in, x.before, x.after = at, d, before, d.first
+	if before != nil {
+		x.after = before.after
+		before.after = x
 	} else {
 		d.first = x
 	}
-	d.last = x
+	if x.after != nil {
+		x.after.before = x
+	} else {
+		d.last = x
+	}
 }
 
 // leave takes a job out of the list that it is in.

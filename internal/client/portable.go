@@ -51,6 +51,9 @@ func newPortable(o Options, threaded bool) *Portable {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
+	if o.Eager {
+		o.PartSize = 1
+	}
 	if o.PartSize == 0 {
 		o.PartSize = defaultPartSize
 	}

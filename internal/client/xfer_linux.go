@@ -72,6 +72,9 @@ func (l *loop) feed(c *econn, b []byte, at time.Duration) bool {
 		l.finish(c, keep, "", "")
 		return keep
 	}
+	if l.o.Eager && x.block != nil {
+		l.handOn(x, false)
+	}
 	if x.found && !c.wasFound {
 		l.tails.add(x, l.clock.now()+afterUntil)
 	}

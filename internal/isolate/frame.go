@@ -245,6 +245,7 @@ func putSubmit(b []byte, number uint64, j *client.Job) []byte {
 	for _, u := range j.Call.Until {
 		b = putText(b, u)
 	}
+	b = binary.AppendVarint(b, int64(j.CancelAfter))
 	return finish(putBytes(b, j.Call.Body), from)
 }
 
@@ -258,6 +259,7 @@ func (p *parser) submit() *client.Job {
 	for range p.count(1) {
 		j.Call.Until = append(j.Call.Until, p.text())
 	}
+	j.CancelAfter = time.Duration(p.signed())
 	j.Call.Body = append([]byte(nil), p.bytes()...)
 	return j
 }

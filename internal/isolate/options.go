@@ -33,6 +33,7 @@ type options struct {
 	NoWire         string
 	MaxBody        int
 	PartSize       int
+	Eager          bool
 	Trust          *client.Trust
 }
 
@@ -50,7 +51,7 @@ func pack(o *client.Options) ([]byte, error) {
 	}
 	out := options{Protocol: protocol, Epoch: mono - int64(at.Sub(o.Epoch)), Cap: o.Cap, Timeout: o.Timeout, ConnectTimeout: o.ConnectTimeout,
 		FreshEach: o.FreshEach, HTTP2: o.HTTP2, Spin: o.Spin, Spare: o.Spare, UserAgent: o.UserAgent, Threads: o.Threads, Stamps: o.Stamps,
-		NoWire: o.NoWire, MaxBody: o.MaxBody, PartSize: o.PartSize, Trust: o.Trust}
+		NoWire: o.NoWire, MaxBody: o.MaxBody, PartSize: o.PartSize, Eager: o.Eager, Trust: o.Trust}
 	for _, t := range o.Targets {
 		to := target{URL: t.URL.String(), Addr: t.Addr, Socket: t.Socket}
 		if t.Proxy != nil {
@@ -76,7 +77,7 @@ func unpack(b []byte) (client.Options, error) {
 	}
 	o := client.Options{Epoch: at.Add(-time.Duration(mono - in.Epoch)), Cap: in.Cap, Timeout: in.Timeout, ConnectTimeout: in.ConnectTimeout,
 		FreshEach: in.FreshEach, HTTP2: in.HTTP2, Spin: in.Spin, Spare: in.Spare, UserAgent: in.UserAgent, Threads: in.Threads, Stamps: in.Stamps,
-		NoWire: in.NoWire, MaxBody: in.MaxBody, PartSize: in.PartSize, Trust: in.Trust}
+		NoWire: in.NoWire, MaxBody: in.MaxBody, PartSize: in.PartSize, Eager: in.Eager, Trust: in.Trust}
 	if in.Trust != nil {
 		if o.TLS, err = in.Trust.Config(); err != nil {
 			return o, err

@@ -25,6 +25,9 @@ type task struct {
 	bytes int           // raw bytes folded so far
 	reads []store.Read  // kept so far, with --keep-transcripts
 	ended func(*bench.Record)
+	began func(at time.Duration) // gets the moment of the first output, once; nil = nobody asks
+	place placeRef               // that the request has, where places are given out by the run
+	gated bool                   // they are
 }
 
 // collector folds what the client hands over into records and gives them to the journal. Folding runs on goroutines of its own, so
@@ -97,6 +100,7 @@ func (c *collector) take(it item, folder *dialect.Folder) {
 	if it.tr == nil {
 		c.keepReads(t, it.part.Raw, it.part.Marks)
 		t.folding(folder).Feed(it.part)
+		t.tellBegun()
 		release(it.part.Release)
 		return
 	}
@@ -139,11 +143,24 @@ func (c *collector) write(r *bench.Record) {
 	}
 }
 
+// tellBegun tells of the first output.
+func (t *task) tellBegun() {
+	if t.began == nil {
+		return
+	}
+	if at, ok := t.fold.Began(); ok {
+		t.began(at)
+		t.began = nil
+	}
+}
+
 // moments sets when the request was due: by the schedule, or with rate inf when it could first be sent.
 func (t *task) moments(r *bench.Record) {
 	switch {
 	case t.load.Paced():
 		r.Due = t.job.Due
+	case t.gated:
+		r.Slot = t.job.Due // its place was free, and whoever has it had thought
 	case t.load.Shape == bench.Inf:
 		if r.Due = r.Slot; !r.Due.Defined() {
 			r.Due = t.job.Due

@@ -173,11 +173,9 @@ func (res *Result) ExitCode() fault.Code {
 func (p *Plan) manifest(epoch time.Time) *bench.Manifest {
 	m := &bench.Manifest{Schema: bench.ManifestSchema, Journal: bench.JournalSchema, Prony: p.deps.Version, Go: runtime.Version(),
 		Command: p.deps.Command, Epoch: epoch.UTC(), Spec: p.Shown(), Sheet: p.Sheet, State: bench.Running,
-		Streams: []string{"workload", "workload/warmup", "workload/prefix", "schedule", "schedule/warmup"}, Caveats: []bench.Caveat{}}
-	for _, ph := range p.Spec.Phases {
-		if ph.Name == bench.Measure {
-			m.Planned = ph.Stop.Requests
-		}
+		Streams: []string{"workload", "workload/warmup", "workload/prefix", "schedule", "schedule/warmup", "think", "cancel"}, Caveats: []bench.Caveat{}}
+	for _, ph := range p.Spec.Measured() {
+		m.Planned += ph.Stop.Requests
 	}
 	return m
 }
@@ -211,12 +209,13 @@ func (p *Plan) newEngine(epoch time.Time, sink client.Sink) (client.Engine, erro
 	if p.tested != nil {
 		o.NoWire = p.tested.Trouble
 	}
-	for _, ph := range p.Spec.Phases { // all phases have one load
-		o.Cap = ph.Load.InFlightLimit()
-		o.Spare = spare(ph.Load, o.FreshEach)
-		if o.Threads == 0 {
-			o.Threads = threads(ph.Load)
+	o.Cap = p.clientCap()
+	for _, ph := range p.Spec.Phases {
+		o.Spare = max(o.Spare, spare(ph.Load, o.FreshEach))
+		if c.Engines == 0 {
+			o.Threads = max(o.Threads, threads(ph.Load))
 		}
+		o.Eager = o.Eager || ph.Load.Shape == bench.Prefill
 	}
 	if c.Isolate {
 		return isolate.Start(o, p.deps.EngineProcess())

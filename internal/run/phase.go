@@ -11,6 +11,7 @@ import (
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/rng"
 )
 
 // ending is how a phase ended.
@@ -39,17 +40,21 @@ func (r *runner) phase(ph bench.Phase) ending {
 		r.engine.Open(i, each)
 	}
 	p.delay = startDelay + openTime*time.Duration(each*len(r.plan.Targets))
-	measured := ph.Name == bench.Measure
-	if measured {
-		r.manifest.MeasureFrom = r.now()
-	}
+	from := r.now()
 	end := p.run()
-	if measured {
-		r.manifest.MeasureTo = r.now()
-		if ph.Stop.Requests == 0 {
-			r.manifest.Planned = p.planned()
-		}
+	planned := ph.Stop.Requests
+	if planned == 0 || p.ranOut && end.state == bench.Complete {
+		planned = p.planned()
 	}
+	r.manifest.Ran = append(r.manifest.Ran, bench.Ran{Name: ph.Name, Start: p.start, End: r.engine.Now(), Planned: planned})
+	if ph.Warm() {
+		return end
+	}
+	if !r.manifest.MeasureFrom.Defined() {
+		r.manifest.MeasureFrom = from
+	}
+	r.manifest.MeasureTo = r.now()
+	r.manifest.Planned += planned - ph.Stop.Requests // which it has been set to
 	return end
 }
 
@@ -73,6 +78,11 @@ type phaseRun struct {
 	failed   int
 	overtime bool  // the duration is over: what is due and was not sent is recorded as dropped
 	failure  error // of the data set
+	gate     *gate // of a load whose places are given out here; nil = the client has them
+	ranOut   bool  // the arrivals ended before any stop rule
+
+	cancels *rng.Stream // of cancellations; the submitter's
+	skip    int         // requests of a trace before its window; the submitter's
 }
 
 // run is the phase's life: submit, end by a stop rule, drain.
@@ -218,6 +228,9 @@ func (p *phaseRun) took(t *task, rec *bench.Record) {
 	}
 	p.judge(rec)
 	p.mu.Lock()
+	if p.gate != nil {
+		p.gate.ended(p, t, rec.End.Or(p.r.engine.Now()))
+	}
 	p.open--
 	p.held -= t.size
 	if rec.Outcome != bench.Dropped {

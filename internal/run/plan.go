@@ -2,6 +2,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -21,7 +22,6 @@ import (
 	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/opt"
-	"github.com/prony-bench/prony/internal/schedule"
 	"github.com/prony-bench/prony/internal/telemetry"
 	"github.com/prony-bench/prony/internal/wire"
 	"github.com/prony-bench/prony/internal/workload"
@@ -76,6 +76,7 @@ type Plan struct {
 	Maker    workload.Maker // nil where the data set brings its prompts
 
 	dataset workload.Dataset
+	files   workload.Cache
 	deps    Deps
 	secrets []string
 	form    *form
@@ -153,7 +154,10 @@ func (p *Plan) prepare(ctx context.Context, offline bool) error {
 	if err := p.choose(offline); err != nil {
 		return err
 	}
-	return p.makePrompts(ctx, offline)
+	if err := p.makePrompts(ctx, offline); err != nil || !p.invents() {
+		return err
+	}
+	return p.look() // now that it is known how prompts are made
 }
 
 func (p *Plan) parse() error {
@@ -194,15 +198,11 @@ func (p *Plan) parse() error {
 		}
 	}
 	// what the data set and the load refuse, they refuse before anybody is asked
-	if _, err := p.dataset.Open(p.config(bench.Measure)); err != nil {
+	if err := p.look(); err != nil {
 		return err
 	}
-	for _, ph := range p.Spec.Phases {
-		if ph.Load.Paced() {
-			if _, err := schedule.Of(ph.Load); err != nil {
-				return err
-			}
-		}
+	if err := p.checkLoads(); err != nil {
+		return err
 	}
 	return p.checkFileLimit()
 }
@@ -363,7 +363,7 @@ func (p *Plan) choose(offline bool) error {
 		return fault.New(fault.Usage, "--batch is how many texts are embedded or ranked in one request", "use --endpoint embeddings or --endpoint rerank, or leave it out")
 	}
 	// an answer of a form ends where the form does
-	s.Workload.ForceLength = s.Workload.Dataset == "random" && p.form == nil && (p.Endpoint.Can.IgnoreEOS || p.Endpoint.Can.MinTokens)
+	s.Workload.ForceLength = p.invents() && p.form == nil && (p.Endpoint.Can.IgnoreEOS || p.Endpoint.Can.MinTokens)
 	if err := p.refuseExtras(); err != nil {
 		return err
 	}
@@ -387,8 +387,7 @@ func (p *Plan) withoutOutput() error {
 			return fault.New(fault.Usage, fmt.Sprintf("--goodput %s cannot be judged where nothing is generated", l.Metric), "limit e2el alone")
 		}
 	}
-	_, err := p.dataset.Open(p.config(bench.Measure)) // now that it is known what the endpoint takes
-	return err
+	return p.look() // now that it is known what the endpoint takes
 }
 
 func (p *Plan) chooseModel(offline bool) error {
@@ -430,11 +429,33 @@ func shortList(s []string) string {
 
 // config is what the data set is opened with.
 func (p *Plan) config(phase string) workload.Config {
-	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Chat}
+	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Chat, Cache: &p.files}
 	if p.Endpoint.Codec != nil {
 		c.Task = opt.Some(p.Endpoint.Task)
 	}
 	return c
+}
+
+// invents tells whether the data set makes its prompts.
+func (p *Plan) invents() bool {
+	_, yes := p.dataset.(workload.Inventor)
+	return yes
+}
+
+// look opens the data set for what it refuses, and keeps what it found in its file.
+func (p *Plan) look() error {
+	c, found := p.config(bench.Measure), bench.Rows{}
+	c.Rows = &found
+	if _, err := p.dataset.Open(c); err != nil {
+		return err
+	}
+	if found.Read > 0 {
+		if p.Spec.Workload.Rows == nil {
+			p.deps.say("%s: %s", cmp.Or(p.Spec.Workload.Path, p.Spec.Workload.Lengths), workload.Describe(&found))
+		}
+		p.Spec.Workload.Rows = &found
+	}
+	return nil
 }
 
 // filesBeside is the number of open files that a run needs besides its connections.

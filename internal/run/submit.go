@@ -29,17 +29,36 @@ const (
 
 // submitAll hands the phase's requests to the client ahead of their times.
 func (p *phaseRun) submitAll() {
-	seq, err := p.r.plan.dataset.Open(p.r.plan.config(p.ph.Name))
+	seq, err := p.dataset()
 	if err != nil {
 		p.fail(err)
 		return
 	}
-	next, stop := iter.Pull2(seq)
+	pull, stop := iter.Pull2(seq)
 	defer stop()
+	next := func() (bench.Request, error) {
+		q, err, ok := pull()
+		if err == nil && !ok {
+			err = fault.New(fault.Internal, "the data set ended", "")
+		}
+		return q, err
+	}
+	if p.gated() {
+		p.submitGated(func() (*task, error) {
+			q, err := next()
+			if err != nil {
+				return nil, err
+			}
+			return p.prepare(q, 0)
+		})
+		return
+	}
 	var ready []*task // until the phase begins
 	size, begun := 0, false
+	p.ranOut = true
 	for i, at := range p.offsets() {
 		if p.isLast(i, at) || p.stopped() {
+			p.ranOut = false
 			break
 		}
 		if !begun && p.enough(len(ready), size, at) {
@@ -49,9 +68,12 @@ func (p *phaseRun) submitAll() {
 		if begun && !p.waitAhead(p.start+at) {
 			return
 		}
-		q, err, ok := next()
-		if err == nil && !ok {
-			err = fault.New(fault.Internal, "the data set ended", "")
+		for ; p.skip > 0 && err == nil; p.skip-- {
+			_, err = next()
+		}
+		var q bench.Request
+		if err == nil {
+			q, err = next()
 		}
 		var t *task
 		if err == nil {
@@ -71,6 +93,11 @@ func (p *phaseRun) submitAll() {
 	if !begun {
 		p.begin(ready)
 	}
+}
+
+// dataset opens the requests of the phase.
+func (p *phaseRun) dataset() (iter.Seq2[bench.Request, error], error) {
+	return p.r.plan.open(p.ph)
 }
 
 // isLast tells whether the phase ends before its i-th request, which is due at an offset from the begin.
@@ -111,21 +138,45 @@ func (p *phaseRun) offsets() iter.Seq2[int, time.Duration] {
 			}
 			return
 		}
+		if p.ph.Load.Shape == bench.Trace {
+			p.replay(yield)
+			return
+		}
 		shape, err := schedule.Of(p.ph.Load)
 		if err != nil {
 			p.fail(err)
 			return
 		}
-		stream := "schedule"
-		if p.ph.Name == bench.Warmup {
-			stream = "schedule/warmup"
-		}
-		for at := range shape.Arrivals(rng.New(p.r.plan.Spec.Seed, stream)) {
+		for at := range shape.Arrivals(rng.New(p.r.plan.Spec.Seed, streamName("schedule", p.ph.Name))) {
 			if !yield(i, at) {
 				return
 			}
 			i++
 		}
+	}
+}
+
+// replay gives the moments of a trace that lie in its window. Requests outside it are passed over, where the moments are theirs.
+func (p *phaseRun) replay(yield func(int, time.Duration) bool) {
+	own := p.ph.Load.Times == ""
+	replay := schedule.ReplayOf(p.ph.Load, nil)
+	i, last := 0, time.Duration(0)
+	for t, err := range p.r.plan.timestamps(p.ph) {
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		at, inside := replay.At(t)
+		if !inside {
+			if own {
+				p.skip++
+			}
+			continue
+		}
+		if last = max(last, at); !yield(i, last) {
+			return
+		}
+		i++
 	}
 }
 
@@ -172,7 +223,14 @@ func (p *phaseRun) prepare(q bench.Request, at time.Duration) (*task, error) {
 	}
 	t := &task{plan: pl, req: q, load: p.ph.Load, size: len(call.Body), at: at}
 	t.job = client.Job{ID: q.ID, Target: q.ID % len(pl.Targets), Call: call, Tag: t}
+	if p.cancels == nil {
+		p.cancels = rng.New(pl.Spec.Seed, streamName("cancel", p.ph.Name))
+	}
+	t.job.CancelAfter = cancelAt(p.ph.Load, p.cancels)
 	t.ended = func(r *bench.Record) { p.took(t, r) }
+	if p.ph.Load.Shape == bench.Prefill {
+		t.began = func(at time.Duration) { p.began(t, at) }
+	}
 	return t, nil
 }
 

@@ -25,6 +25,11 @@ type Inventor interface {
 	Invents()
 }
 
+// OwnLengths is a data set whose requests say how long their answers are to be, where no law is given.
+type OwnLengths interface {
+	OwnLengths()
+}
+
 // Timed is a data set whose requests have times of their own.
 type Timed interface {
 	// Times returns the moments of the requests in the order of the requests, ascending, the first at 0.
@@ -52,8 +57,8 @@ func (c Config) inputs() bool { return c.Task.Or(bench.Generate) != bench.Genera
 
 // stream returns the random numbers of a phase.
 func (c Config) stream() *rng.Stream {
-	if c.Phase == bench.Warmup {
-		return rng.New(c.Seed, "workload/warmup")
+	if c.Phase != "" && c.Phase != bench.Measure { // a warm-up, or one of several measured phases
+		return rng.New(c.Seed, "workload/"+c.Phase)
 	}
 	return rng.New(c.Seed, "workload")
 }
