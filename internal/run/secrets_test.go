@@ -2,10 +2,14 @@ package run
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/store"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -31,5 +35,30 @@ func TestConceal(t *testing.T) {
 	blank(b, p.secrets)
 	if string(b) != "x ******** *********** ********" {
 		t.Errorf("%s", b)
+	}
+}
+
+// A secret that came in several reads is overwritten in each of them, and one in a header is replaced.
+func TestConcealTranscript(t *testing.T) {
+	secrets := []string{"sekret88"}
+	reads := []store.Read{{Data: []byte("data: sek")}, {Data: []byte("")}, {Data: []byte("ret8")}, {Data: []byte("8 sekret88")}}
+	blankReads(reads, secrets)
+	var all string
+	for _, r := range reads {
+		all += string(r.Data) + "|"
+	}
+	if all != "data: ***||****|* ********|" {
+		t.Error(all)
+	}
+	h := http.Header{"X-Echo": {"a sekret88", "b"}}
+	if got := concealHeader(h, secrets); got.Get("X-Echo") != "a [key]" || h.Get("X-Echo") != "a sekret88" || concealHeader(nil, secrets) != nil {
+		t.Errorf("%v, of %v", got, h)
+	}
+	p := &Plan{secrets: secrets}
+	out := &Probed{Body: []byte("sekret88"), Header: h, Events: []ProbedEvent{{Text: "sekret88", Error: "sekret88", Reasoning: "sekret88", Raw: "sekret88"}}}
+	out.Call.Body, out.Record.Error = []byte("sekret88"), "sekret88"
+	p.concealProbed(out)
+	if text := fmt.Sprintf("%s %s %v", out.Body, out.Call.Body, *out); strings.Contains(text, "sekret88") {
+		t.Error(text)
 	}
 }

@@ -205,6 +205,37 @@ func TestCreateRefusesExisting(t *testing.T) {
 	}
 }
 
+// What Create would refuse is refused before, by the same words; nothing is left behind.
+func TestFree(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full, empty, locked := filepath.Join(dir, "full"), filepath.Join(dir, "empty"), filepath.Join(dir, "locked")
+	for path, mode := range map[string]os.FileMode{full: 0o700, empty: 0o700, locked: 0o500} {
+		if err := os.Mkdir(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, ok := range map[string]bool{filepath.Join(dir, "new"): true, filepath.Join(dir, "a", "new", "one"): true, empty: true, full: false, file: false,
+		filepath.Join(file, "x"): false, filepath.Join(file, "x", "y"): false, filepath.Join(locked, "x"): os.Geteuid() == 0} {
+		err := Free(path)
+		if (err == nil) != ok || err != nil && (fault.CodeOf(err) != fault.Usage || fault.HintOf(err) == "") {
+			t.Errorf("%s: %v", path, err)
+		}
+		if _, cerr := Create(path); (cerr == nil) != ok {
+			t.Errorf("%s: Create says %v, Free %v", path, cerr, err)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".prony-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 func TestManifestAndSchemas(t *testing.T) {
 	d := create(t)
 	m := manifest()
