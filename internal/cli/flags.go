@@ -25,20 +25,17 @@ import (
 type runFlags struct {
 	set *pflag.FlagSet
 
-	urls                           []string
-	engine, endpoint, model        string
-	access                         accessFlags
-	extraBody                      string
-	form                           formFlags
+	urls                    []string
+	engine, endpoint, model string
+	access                  accessFlags
+	extraBody               string
+	form                    formFlags
 	shapeFlags
-	requests                       int
-	duration                       duration
-	warmupRequests                 int
-	warmupDuration                 duration
-	dataset, path, prompt          string
-	isl, osl                       string
-	rangeRatio                     float64
-	batch                          int
+	requests       int
+	duration       duration
+	warmupRequests int
+	warmupDuration duration
+	dataFlags
 	temperature, topP              float64
 	topK, minTokens, logprobs      int
 	samplingSeed                   int64
@@ -95,13 +92,7 @@ func (f *runFlags) register(set *pflag.FlagSet) {
 	set.IntVar(&f.warmupRequests, "warmup-requests", 0, "requests before the measurement: same shape, own prompts, not counted (vLLM: --num-warmups)")
 	set.Var(&f.warmupDuration, "warmup-duration", "warm up for so long")
 
-	set.StringVar(&f.dataset, "dataset", "", "random (default), text or jsonl")
-	set.StringVar(&f.path, "dataset-path", "", "file of the data set: a prompt a line (text), a JSON object a line (jsonl) (vLLM)")
-	set.StringVar(&f.prompt, "prompt", "", "one prompt for all requests (data set text)")
-	set.StringVar(&f.isl, "isl", "", "input tokens of random prompts: N, uniform:a,b, normal:mean,sd, truncnormal:mean,sd,min,max, lognormal:mean,sd[,max] (default "+defaultISL+"; vLLM: --random-input-len)")
-	set.StringVar(&f.osl, "osl", "", "output tokens, same laws (default "+defaultOSL+"; vLLM: --random-output-len)")
-	set.IntVar(&f.batch, "batch", 0, "texts to embed or documents to rank in one random request (default 1)")
-	set.Float64Var(&f.rangeRatio, "range-ratio", 0, "spread fixed lengths by +/- this share, as vLLM's Python bench does (vLLM: --random-range-ratio)")
+	f.registerData(set)
 
 	set.Float64Var(&f.temperature, "temperature", 0, "sampling temperature (vLLM)")
 	set.Float64Var(&f.topP, "top-p", 0, "nucleus sampling; not sent when left out (vLLM)")
@@ -325,29 +316,6 @@ func (f *runFlags) target() (bench.Target, error) {
 		t.Headers = append(t.Headers, h.Name)
 	}
 	return t, nil
-}
-
-func (f *runFlags) workload() (bench.Workload, error) {
-	w := bench.Workload{Dataset: f.dataset, Path: f.path, Prompt: f.prompt, ISL: f.isl, OSL: f.osl, RangeRatio: f.rangeRatio, Batch: f.batch}
-	if w.Dataset == "" {
-		w.Dataset = "random"
-		switch {
-		case w.Prompt != "":
-			w.Dataset = "text"
-		case w.Path != "":
-			return w, fault.New(fault.Usage, "--dataset-path without --dataset", "say what is in the file: --dataset text or --dataset jsonl")
-		}
-	}
-	if f.given("batch") && (f.batch < 1 || f.batch > mostBatch) {
-		return w, fault.Usagef("such as --batch 8", "--batch must be between 1 and %d, not %d", mostBatch, f.batch)
-	}
-	if w.ISL == "" && w.Dataset == "random" {
-		w.ISL = defaultISL
-	}
-	if w.OSL == "" {
-		w.OSL = defaultOSL
-	}
-	return w, nil
 }
 
 func (f *runFlags) sampling() (bench.Sampling, error) {

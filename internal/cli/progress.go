@@ -209,7 +209,7 @@ func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 func (a *app) sayPlan(p *run.Plan) {
 	a.say(headLine(p))
 	s := p.Spec
-	if s.Workload.Dataset == "random" {
+	if s.Workload.PromptSource != "" {
 		seed := fmt.Sprintf("seed %d", s.Seed)
 		if !s.SeedGiven {
 			seed = fmt.Sprintf("prompts are new in this run (--seed %d repeats them)", s.Seed)

@@ -220,7 +220,7 @@ func rules() []rule {
 			"give the answers room: raise --osl", findCutOffJSON},
 		{"length_not_forced", bench.SeverityNote, "random prompts, and an engine that cannot be told to go on after its end token",
 			"", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-				if x.Spec.Workload.Dataset == "random" && !x.Spec.Workload.ForceLength && x.Spec.Target.Task == bench.Generate && s.Form == nil {
+				if x.Spec.Workload.PromptSource != "" && !x.Spec.Workload.ForceLength && x.Spec.Target.Task == bench.Generate && s.Form == nil {
 					say("osl", "the engine cannot be told to go on after its end token: answers may be shorter than asked")
 				}
 			}},

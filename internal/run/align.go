@@ -36,10 +36,10 @@ const (
 // makePrompts finds out how to make prompts of a wanted length, as the first server counts them: by token ids where the endpoint
 // takes them, by text aligned through /tokenize, or by text aligned through two or three probes with one output token each.
 func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
-	if p.Spec.Workload.Dataset != "random" {
+	if !p.invents() {
 		return nil
 	}
-	if offline && p.Endpoint.Can.IDsOnly {
+	if _, ids := p.dataset.(workload.RandomIDs); offline && (ids || p.Endpoint.Can.IDsOnly) {
 		p.setMaker(workload.IDs{Low: lowID, High: highID})
 		return nil
 	}

@@ -51,8 +51,8 @@ const (
 func (p *Plan) Preview(show int) (*Preview, error) {
 	ph := p.Spec.Phases[len(p.Spec.Phases)-1]
 	most := previewRequests
-	if law, err := workload.ParseLaw(p.Spec.Workload.ISL); err == nil {
-		most = max(show, min(most, int(previewTokens/law.Mean())))
+	if mean, known := workload.PromptMean(p.Spec.Workload); known {
+		most = max(show, min(most, int(previewTokens/mean)))
 	}
 	all := float64(ph.Stop.Requests) // 0: as many as fit
 	if ph.Load.Paced() && all == 0 {
