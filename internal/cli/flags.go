@@ -271,6 +271,9 @@ func (f *runFlags) phases(l bench.Load) ([]bench.Phase, error) {
 		return nil, fault.New(fault.Usage, "--duration must be above 0", "such as --duration 60s")
 	}
 	measure := bench.Phase{Name: bench.Measure, Load: l, Stop: bench.Stop{Requests: f.requests, Grace: time.Duration(f.grace)}}
+	if l.Shape == bench.Trace && !f.given("num-requests") {
+		measure.Stop.Requests = 0 // all of it
+	}
 	if f.duration > 0 {
 		if l.Shape == bench.Inf && l.Cap == 0 {
 			return nil, fault.New(fault.Usage, "--duration with rate inf and no cap would send without bound", "add --max-concurrency N, or give --num-requests")

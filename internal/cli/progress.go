@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/report"
 	"github.com/prony-bench/prony/internal/run"
 	"github.com/prony-bench/prony/internal/tty"
 )
@@ -166,7 +168,13 @@ func headLine(p *run.Plan) string {
 	return oneLine(strings.Join(parts, " · "))
 }
 
+// plainShapes are those that one line has words for.
+var plainShapes = []bench.Shape{bench.Closed, bench.Inf, bench.Constant, bench.Poisson, bench.Gamma}
+
 func loadWords(l bench.Load) string {
+	if l.Profile != "" || l.Think != "" || l.CancelRate > 0 || !slices.Contains(plainShapes, l.Shape) {
+		return report.LoadWords(l)
+	}
 	under := ""
 	if l.Cap > 0 {
 		under = fmt.Sprintf(", at most %d in flight", l.Cap)

@@ -165,12 +165,14 @@ type builder struct {
 
 // measured is the measured phase of a spec.
 func measured(s *bench.Spec) bench.Phase {
-	for _, p := range s.Phases {
-		if p.Name == bench.Measure {
-			return p
-		}
+	switch all := s.Measured(); len(all) {
+	case 0:
+		return bench.Phase{}
+	case 1:
+		return all[0]
+	default:
+		return bench.Phase{Name: bench.Measure, Load: bench.Load{Shape: bench.Phases}, Stop: all[0].Stop}
 	}
-	return bench.Phase{}
 }
 
 func (b *builder) def(key string) metrics.Def {
@@ -255,6 +257,8 @@ func (b *builder) facts() []string {
 	switch {
 	case l.Shape == bench.Closed:
 		facts = append(facts, joined(", ", "closed loop of "+count(l.Concurrency), prefixed(number, l.InFlight.Mean, " in flight")))
+	case l.Shape == bench.Users || l.Shape == bench.Prefill || l.Shape == bench.Phases:
+		facts = append(facts, joined(", ", loadWords(b.measure.Load), prefixed(number, l.InFlight.Mean, " in flight")))
 	case l.Shape == bench.Inf:
 		facts = append(facts, joined(", ", "all at once", prefixed(number, l.InFlight.Mean, " in flight")))
 	default:
@@ -351,25 +355,6 @@ func (b *builder) doing() string {
 		return "ranks"
 	}
 	return "embeds"
-}
-
-// loadWords names the law of arrivals.
-func loadWords(l bench.Load) string {
-	under := ""
-	if l.Cap > 0 {
-		under = ", at most " + count(l.Cap) + " in flight"
-	}
-	switch l.Shape {
-	case bench.Closed:
-		return "closed loop of " + count(l.Concurrency)
-	case bench.Inf:
-		return "all at once" + under
-	case bench.Gamma:
-		return "gamma(" + plain(l.Burstiness) + ") " + plain(l.Rate) + " req/s" + under
-	case bench.Poisson:
-		return "Poisson " + plain(l.Rate) + " req/s" + under
-	}
-	return joined(" ", string(l.Shape), plain(l.Rate)+" req/s") + under
 }
 
 // lengthWords names the lengths that were asked for.

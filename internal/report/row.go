@@ -28,8 +28,10 @@ func (b *builder) row(m *Model) Row {
 	s, l := b.sum, b.measure.Load
 	load := Fact{"concurrency", dash}
 	switch {
-	case l.Shape == bench.Closed:
+	case l.Shape == bench.Closed && l.Profile == "":
 		load.Text = count(l.Concurrency)
+	case !l.Open() || l.Profile != "" || l.Shape == bench.Trace || l.Shape == bench.Phases:
+		load = Fact{"load", loadWords(l)}
 	case l.Paced():
 		load = Fact{"rate", plain(l.Rate) + " req/s"}
 	case l.Shape == bench.Inf:

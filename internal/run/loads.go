@@ -2,11 +2,14 @@ package run
 
 import (
 	"iter"
+	"math"
 	"os"
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/profile"
+	"github.com/prony-bench/prony/internal/rng"
 	"github.com/prony-bench/prony/internal/schedule"
 	"github.com/prony-bench/prony/internal/workload"
 )
@@ -161,4 +164,77 @@ func (p *Plan) openCap() int {
 func (p *phaseRun) gated() bool {
 	l := p.ph.Load
 	return l.Gated() || l.Shape == bench.Closed && p.r.plan.clientCap() != l.Concurrency
+}
+
+// arrivals are the due times of a phase with a schedule, as they would be.
+func (p *Plan) arrivals(ph bench.Phase) iter.Seq2[time.Duration, error] {
+	return func(yield func(time.Duration, error) bool) {
+		if ph.Load.Shape == bench.Trace {
+			replay, last := schedule.ReplayOf(ph.Load, nil), time.Duration(0)
+			for t, err := range p.timestamps(ph) {
+				at, inside := replay.At(t)
+				if last = max(last, at); (inside || err != nil) && !yield(last, err) {
+					return
+				}
+			}
+			return
+		}
+		shape, err := schedule.Of(ph.Load)
+		if err != nil {
+			yield(0, err)
+			return
+		}
+		for at := range shape.Arrivals(rng.New(p.Spec.Seed, streamName("schedule", ph.Name))) {
+			if !yield(at, nil) {
+				return
+			}
+		}
+	}
+}
+
+// expected is how many requests a phase with a schedule is expected to have in its duration.
+func (p *Plan) expected(ph bench.Phase) float64 {
+	l, d := ph.Load, ph.Stop.Duration
+	switch {
+	case l.Shape == bench.Trace:
+		n := 0.0
+		for at, err := range p.arrivals(ph) {
+			if err != nil || d > 0 && at >= d {
+				break
+			}
+			n++
+		}
+		return n
+	case l.Profile != "":
+		level, err := profile.Parse(l.Profile)
+		if err != nil {
+			return 0
+		}
+		return level.Area(d)
+	}
+	return l.Rate * d.Seconds()
+}
+
+// expectedTime is how long so many requests of a schedule are expected to take, in seconds.
+func (p *Plan) expectedTime(ph bench.Phase, requests float64) float64 {
+	switch l := ph.Load; {
+	case l.Shape == bench.Trace:
+		last, n := time.Duration(0), 0.0
+		for at := range p.arrivals(ph) {
+			if n++; n > requests {
+				break
+			}
+			last = at
+		}
+		return last.Seconds()
+	case l.Profile != "":
+		if level, err := profile.Parse(l.Profile); err == nil {
+			if s := level.When(requests); !math.IsInf(s, 1) {
+				return s
+			}
+		}
+		return 0
+	default:
+		return requests / l.Rate
+	}
 }

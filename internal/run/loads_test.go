@@ -15,7 +15,9 @@ import (
 // sends are the records by the time of their sending, counted from the begin of their phase.
 func sends(res *Result) ([]bench.Record, []time.Duration) {
 	out := slices.Clone(res.Records)
-	slices.SortFunc(out, func(a, b bench.Record) int { return cmp.Or(cmp.Compare(a.Sent.Or(0), b.Sent.Or(0)), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b bench.Record) int {
+		return cmp.Or(cmp.Compare(a.Sent.Or(0), b.Sent.Or(0)), cmp.Compare(a.ID, b.ID))
+	})
 	start := map[string]time.Duration{}
 	for _, r := range res.Manifest.Ran {
 		start[r.Name] = r.Start

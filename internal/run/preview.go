@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
-	"github.com/prony-bench/prony/internal/rng"
-	"github.com/prony-bench/prony/internal/schedule"
 	"github.com/prony-bench/prony/internal/wire"
 	"github.com/prony-bench/prony/internal/workload"
 )
@@ -56,7 +54,7 @@ func (p *Plan) Preview(show int) (*Preview, error) {
 	}
 	all := float64(ph.Stop.Requests) // 0: as many as fit
 	if ph.Load.Paced() && all == 0 {
-		all = ph.Load.Rate * ph.Stop.Duration.Seconds()
+		all = p.expected(ph)
 	}
 	looked := ph
 	if all > float64(most) || all == 0 {
@@ -75,7 +73,7 @@ func (p *Plan) Preview(show int) (*Preview, error) {
 		k := int(all)
 		out.Requests = &k
 		if ph.Load.Paced() {
-			s := cmp.Or(ph.Stop.Duration.Seconds(), all/ph.Load.Rate)
+			s := cmp.Or(ph.Stop.Duration.Seconds(), p.expectedTime(ph, all))
 			out.Seconds = &s
 		}
 	}
@@ -98,20 +96,19 @@ func journalBytes(s *bench.Spec, requests, osl float64) int64 {
 
 // previewOf looks at all arrivals of a phase, and at its first requests.
 func (p *Plan) previewOf(ph bench.Phase, show int) (*Preview, error) {
-	seq, err := p.dataset.Open(p.config(ph.Name))
+	seq, err := p.open(ph)
 	if err != nil {
 		return nil, err
 	}
 	out := &Preview{}
 	n := ph.Stop.Requests
 	if ph.Load.Paced() {
-		shape, err := schedule.Of(ph.Load)
-		if err != nil {
-			return nil, err
-		}
 		k, last := 0, time.Duration(0)
-		for at := range shape.Arrivals(rng.New(p.Spec.Seed, "schedule")) {
-			if n > 0 && k >= n || n == 0 && at >= ph.Stop.Duration {
+		for at, err := range p.arrivals(ph) {
+			if err != nil {
+				return nil, err
+			}
+			if n > 0 && k >= n || ph.Stop.Duration > 0 && at >= ph.Stop.Duration {
 				break
 			}
 			if k < show {

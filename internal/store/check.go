@@ -75,16 +75,17 @@ func checkManifest(m *bench.Manifest) error {
 	if len(m.Spec.Target.URLs) == 0 {
 		return fmt.Errorf("it names no target (spec.target.urls)")
 	}
-	i := slices.IndexFunc(m.Spec.Phases, func(p bench.Phase) bool { return p.Name == bench.Measure })
-	if i < 0 {
+	if len(m.Spec.Measured()) == 0 {
 		return fmt.Errorf("it has no measured phase (spec.phases)")
 	}
-	switch l := m.Spec.Phases[i].Load; {
-	case l.Shape == bench.Inf:
-	case l.Shape == bench.Closed && l.Concurrency > 0:
-	case l.Paced() && l.Rate > 0 && !math.IsInf(l.Rate, 0) && (l.Shape != bench.Gamma || l.Burstiness > 0):
-	default:
-		return fmt.Errorf("it has no law of arrivals that can be (spec.phases[%d].load)", i)
+	for i, p := range m.Spec.Phases {
+		switch l := p.Load; {
+		case l.Shape == bench.Inf || l.Shape == bench.Trace:
+		case !l.Open() && l.Concurrency > 0:
+		case l.Paced() && l.Rate > 0 && !math.IsInf(l.Rate, 0) && (l.Shape != bench.Gamma && l.Shape != bench.Weibull || l.Burstiness > 0):
+		default:
+			return fmt.Errorf("it has no law of arrivals that can be (spec.phases[%d].load)", i)
+		}
 	}
 	for _, p := range m.Spec.Percentiles {
 		if !(p > 0 && p < 100) {
@@ -95,7 +96,9 @@ func checkManifest(m *bench.Manifest) error {
 		return fmt.Errorf("it has a count below 0")
 	}
 	if m.Planned == 0 {
-		m.Planned = m.Spec.Phases[i].Stop.Requests
+		for _, p := range m.Spec.Measured() {
+			m.Planned += p.Stop.Requests
+		}
 	}
 	return nil
 }
