@@ -42,7 +42,7 @@ type Conditions struct {
 // NewContext sorts the records and counts what many metrics need. Several measured phases are seen together.
 func NewContext(m *bench.Manifest, records []bench.Record) *Context {
 	measured := m.Spec.Measured()
-	x := newContext(m, measured, records)
+	x := newContext(m, records, func(phase string) bool { return phase != bench.Warmup })
 	for _, p := range measured[:min(1, len(measured))] {
 		x.Spec.Load, x.Spec.Stop = p.Load, p.Stop
 	}
@@ -61,7 +61,7 @@ func (x *Context) ofPhase(p bench.Phase) *Context {
 			own = append(own, *r)
 		}
 	}
-	y := newContext(x.Manifest, []bench.Phase{p}, own)
+	y := newContext(x.Manifest, own, func(phase string) bool { return phase == p.Name })
 	y.Spec.Load, y.Spec.Stop = p.Load, p.Stop
 	for _, ran := range x.Manifest.Ran {
 		if ran.Name == p.Name {
@@ -71,21 +71,17 @@ func (x *Context) ofPhase(p bench.Phase) *Context {
 	return y
 }
 
-func newContext(m *bench.Manifest, phases []bench.Phase, records []bench.Record) *Context {
+func newContext(m *bench.Manifest, records []bench.Record, in func(phase string) bool) *Context {
 	x := &Context{Manifest: m, Spec: Conditions{Spec: m.Spec}}
-	in := map[string]bool{}
-	for _, p := range phases {
-		in[p.Name] = true
-	}
 	for _, ran := range slices.Backward(m.Ran) {
-		if in[ran.Name] {
+		if in(ran.Name) {
 			x.Start = ran.Start
 		}
 	}
 	x.Counts = bench.Counts{ByOutcome: map[bench.Outcome]int{}}
 	for i := range records {
 		r := &records[i]
-		if !in[r.Phase] {
+		if !in(r.Phase) {
 			x.Counts.Warmup++
 			continue
 		}
