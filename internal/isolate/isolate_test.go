@@ -236,7 +236,7 @@ func TestOptionsTravel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := client.Options{Epoch: time.Now().Add(-time.Minute), Targets: []client.Target{target, socket}, Cap: 1, Timeout: 2, ConnectTimeout: 3, FreshEach: true, HTTP2: true,
-		Spin: 4, Spare: 5, UserAgent: "u", Threads: 6, Stamps: wire.StampUser, NoWire: "why", MaxBody: 7, PartSize: 8, Trust: &client.Trust{Insecure: true}}
+		Spin: 4, Spare: 5, UserAgent: "u", Threads: 6, Stamps: wire.StampUser, NoWire: "why", MaxBody: 7, PartSize: 8, Eager: true, Trust: &client.Trust{Insecure: true}}
 	b, err := pack(&want)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func noZero(t *testing.T, v any, but ...string) {
 func some(n int) opt.Of[time.Duration] { return opt.Some(time.Duration(n)) }
 
 var (
-	aJob = client.Job{ID: -3, Target: 2, Due: some(-7), Tag: uint64(9),
+	aJob = client.Job{ID: -3, Target: 2, Due: some(-7), Tag: uint64(9), CancelAfter: 11,
 		Call: wire.Call{Method: "POST", Path: "/x", Header: []wire.Field{{Name: "A", Value: "b"}, {Name: "A", Value: ""}}, Body: []byte("body"), Until: []string{"\n", "x"}}}
 	aPart = wire.Part{Raw: []byte("raw"), Marks: []wire.Mark{{End: 5, At: 1e9}, {End: 7, At: 9e8}}, Framed: true, Status: 200, Header: http.Header{"A": {"b", "c"}, "D": {"e"}}}
 	aDone = wire.Transcript{Target: 1, Slot: some(1), Sent: some(2), Handed: some(3), HeadAt: some(4), Ended: some(5), Connect: some(6), TLS: some(7), Reused: true, Retried: true,
