@@ -183,8 +183,8 @@ func (p *parts) readTokens(vocab, merges json.RawMessage, c *config) error {
 	}
 	top := int32(-1)
 	for token, id := range ids {
-		if id < 0 || id >= mostTokens {
-			return fmt.Errorf("vocabulary: the id %d of %q", id, token)
+		if id < 0 || id >= mostTokens || int(id) >= 16*len(ids)+4096 {
+			return fmt.Errorf("vocabulary: the id %d of %q, with %d tokens in all", id, token, len(ids))
 		}
 		top = max(top, id)
 	}
