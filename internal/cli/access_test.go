@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -123,4 +124,12 @@ func unpacked(b []byte) (out []byte) {
 // namedengine: puts the URL of $SIM by a name that only the script's proxy knows into $NAMED.
 func namedEngine(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("NAMED", strings.Replace(ts.Getenv("SIM"), "127.0.0.1", "engine.test", 1))
+}
+
+// The engine's process gets no secret in its arguments, which others may see: they go through its stdin.
+func TestEngineProcess(t *testing.T) {
+	a := &app{System: System{Self: "/bin/prony", Args: []string{"run", "--api-key", "sekret", "--isolate"}}}
+	if got := a.engineProcess().Args; !slices.Equal(got, []string{"/bin/prony", "engine"}) {
+		t.Errorf("%q", got)
+	}
 }

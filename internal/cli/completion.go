@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prony-bench/prony/internal/builtin"
+	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/sim"
 )
 
 // completeWords offers the words that a flag can have.
 func completeWords(cmd *cobra.Command) {
 	words := map[string][]string{
-		"endpoint": endpointNames(), "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"},
+		"endpoint": endpointNames(), "events": {"full", "none"}, "connection": {"reuse", "new"}, "http": {"1.1", "2"}, "auth": discover.Auths, "proxy": {"env", "http://"},
 		"stamps": stampGrades, "max-tokens-field": maxTokensFields, "mode": {"exact", "engine", "script"}, "dialect": sim.Dialects(),
 		"dataset": builtin.Datasets().Names(), "engine": append([]string{"auto"}, builtin.Engines().Names()...),
 		"goodput": {"ttft:", "tpot:", "itl:", "e2el:"},

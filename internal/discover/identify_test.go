@@ -272,6 +272,26 @@ func TestNoModels(t *testing.T) {
 	}
 }
 
+// Where the engine is known but has no model, that is what is said.
+func TestNoModelOfEngine(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v2":
+			io.WriteString(w, triton)
+		case "/v2/repository/index":
+			io.WriteString(w, `[{"name":"m","state":"UNAVAILABLE"}]`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer srv.Close()
+	address := func(p string) string { return srv.URL + p }
+	f, err := (&Prober{HTTP: srv.Client(), Join: address, Root: address}).Identify(context.Background(), "")
+	if err != nil || f.Trouble == nil || f.Trouble.Error() != srv.URL+" is triton, and names no model" || !strings.Contains(fault.HintOf(f.Trouble), "--model") {
+		t.Errorf("%v, %v", err, f.Trouble)
+	}
+}
+
 // The key goes into the header that the engine has for it, or that was chosen.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct{ engine, auth, header, value string }{

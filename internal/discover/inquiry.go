@@ -51,8 +51,11 @@ func (p *Prober) Identify(ctx context.Context, model string) (Found, error) {
 		q.byMetadata() // NIM passes on what vLLM says
 	}
 	q.describe()
-	if len(q.Models) > 0 {
+	switch {
+	case len(q.Models) > 0:
 		q.Trouble = nil
+	case q.Name != "":
+		q.Trouble = fault.New(fault.Target, fmt.Sprintf("%s is %s, and names no model", p.name(), q.Name), "load one, or give its name with --model")
 	}
 	return q.Found, nil
 }
