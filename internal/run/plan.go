@@ -76,7 +76,7 @@ type Plan struct {
 	Maker    workload.Maker // nil where the data set brings its prompts
 
 	dataset workload.Dataset
-	files   workload.Cache
+	files   *workload.Cache
 	deps    Deps
 	secrets []string
 	form    *form
@@ -89,7 +89,7 @@ type Plan struct {
 // Prepare resolves the targets, asks the first one who it is, and finds out how long its prompts must be. Offline asks nobody:
 // what is then not known is an estimate.
 func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Plan, error) {
-	p := &Plan{Spec: spec, deps: deps, secrets: secretsOf(append(keyFields(&deps), deps.Header...)), asking: map[string]*http.Transport{}}
+	p := &Plan{Spec: spec, deps: deps, files: new(workload.Cache), secrets: secretsOf(append(keyFields(&deps), deps.Header...)), asking: map[string]*http.Transport{}}
 	_, inBody := ConcealBody(spec.Target.ExtraBody)
 	p.secrets = append(p.secrets, inBody...)
 	defer p.stopAsking()
@@ -429,7 +429,7 @@ func shortList(s []string) string {
 
 // config is what the data set is opened with.
 func (p *Plan) config(phase string) workload.Config {
-	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Chat, Cache: &p.files}
+	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Chat, Cache: p.files}
 	if p.Endpoint.Codec != nil {
 		c.Task = opt.Some(p.Endpoint.Task)
 	}
