@@ -19,7 +19,7 @@ const module = "github.com/prony-bench/prony/"
 // what is written as `a < b`. Do not change this to make a build pass: a new arrow is a decision.
 const layers = `
 	catalog fault memnet opt plot rng stamp stats tap token tty wire
-	profile
+	hub profile
 	bench
 	client discover dialect metrics schedule sim store telemetry workload
 	isolate
