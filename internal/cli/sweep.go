@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -254,7 +255,7 @@ func (a *app) sweep(ctx context.Context, f *sweepFlags, set *pflag.FlagSet) erro
 	}()
 	c.Interrupt, c.Kill = signals.interrupt, signals.kill
 	if f.estimate {
-		return a.estimateSweep(ctx, c)
+		return a.estimateSweep(ctx, c, f.json)
 	}
 	if curve == nil {
 		c.Dir = f.out
@@ -331,14 +332,12 @@ func (f *sweepFlags) resumed(c *sweep.Config, set *pflag.FlagSet) (*bench.Curve,
 // follow shows how far the sweep has come, and writes the reports of its runs.
 func (a *app) follow(c *sweep.Config, f *sweepFlags) {
 	c.Finish = a.writeReports
-	if f.quiet || f.json {
-		if f.quiet {
-			return
-		}
+	if f.quiet {
+		return
 	}
 	var view *progressView
 	c.Begin = func(p *run.Plan, what string) func(run.Progress) {
-		view = a.newProgressView(p, f.quiet)
+		view = a.newProgressView(p, false)
 		tuneMemory(p.Spec)
 		return view.show
 	}
@@ -408,6 +407,47 @@ func (a *app) afterSweep(dir string, curve *bench.Curve) string {
 func plainNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // estimateSweep says how long a sweep takes.
-func (a *app) estimateSweep(ctx context.Context, c *sweep.Config) error {
-	return nil
+func (a *app) estimateSweep(ctx context.Context, c *sweep.Config, asJSON bool) error {
+	e, err := sweep.EstimateOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		enc := json.NewEncoder(a.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(e)
+	}
+	_, err = io.WriteString(a.Stdout, estimateText(&c.Plan, e))
+	return err
+}
+
+// estimateText says an estimate in words.
+func estimateText(p *bench.SweepPlan, e sweep.Estimate) string {
+	span := func(lo, hi, unit string) string {
+		if lo == hi {
+			return lo + unit
+		}
+		return lo + " to " + hi + unit
+	}
+	what := fmt.Sprintf("%d levels x %d rounds: ", len(p.Loads), p.Rounds)
+	if p.Search {
+		what = "a search, which ends when it knows enough: "
+	}
+	out := what + span(strconv.Itoa(e.Runs[0]), strconv.Itoa(e.Runs[1]), " runs")
+	if e.Requests[1] > 0 {
+		out += ", " + span(plot.Thousands(strconv.Itoa(e.Requests[0])), plot.Thousands(strconv.Itoa(e.Requests[1])), " requests")
+	}
+	return out + "\nit takes " + span(roundTime(e.Time[0]), roundTime(e.Time[1]), "") +
+		"\n(a lone request takes " + roundTime(e.Alone) + "; the first time is for a server that is as fast under load, the second for one that answers one request at a time)\n"
+}
+
+// roundTime writes a time for a person.
+func roundTime(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Minute:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }

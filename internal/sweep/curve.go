@@ -413,7 +413,7 @@ func frontier(c *bench.Curve) []bench.FrontierStep {
 // kneeSensitivity is Kneedle's S, as its authors propose.
 const kneeSensitivity = 1
 
-// knee finds where the curve bends. The law's loads are the mean numbers in flight, which an open loop has too.
+// knee finds where the curve bends. The law's loads are the numbers in flight; those of an open loop are means.
 func knee(c *bench.Curve) bench.Knee {
 	k := bench.Knee{Axis: "linear"}
 	var loads, x, flying, rates []float64
@@ -424,7 +424,11 @@ func knee(c *bench.Curve) bench.Knee {
 			continue
 		}
 		loads, x = append(loads, l.Load), append(x, v)
-		if n, ok := l.Mean("concurrency"); ok && n >= 1 {
+		n, ok := l.Load, true
+		if c.Plan.Axis == bench.ByRate {
+			n, ok = l.Mean("concurrency")
+		}
+		if ok && n >= 1 {
 			flying, rates = append(flying, n), append(rates, v)
 		}
 	}

@@ -173,7 +173,7 @@ func SpecOf(spec bench.Spec, p *bench.SweepPlan, load float64, round int) bench.
 		} else {
 			ph.Load.Concurrency = int(load)
 		}
-		if ph.Name == bench.Measure && ph.Stop.Duration == 0 {
+		if ph.Name != bench.Warmup && ph.Stop.Duration == 0 {
 			ph.Stop.Requests = RequestsAt(p, load)
 		}
 	}
