@@ -73,6 +73,7 @@ func Datasets() catalog.Catalog[workload.Dataset] {
 		workload.Prefix{},
 		workload.Lines{},
 		workload.JSONL{},
+		workload.ShareGPT{},
 		workload.Mooncake(),
 		workload.Azure(),
 		workload.BurstGPT(),

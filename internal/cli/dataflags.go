@@ -73,7 +73,7 @@ func (f *runFlags) workload() (bench.Workload, error) {
 	}
 	_, invents := d.(workload.Inventor)
 	_, timed := d.(workload.Timed)
-	pairs := timed || w.Mix != "" || w.Lengths != ""
+	pairs := timed && invents || w.Mix != "" || w.Lengths != ""
 	if w.ISL == "" && invents && !pairs {
 		w.ISL = defaultISL
 	}

@@ -212,7 +212,10 @@ func (p *phaseRun) tooMuchWaits(limit int) bool {
 // prepare encodes a request that is due at an offset from the begin.
 func (p *phaseRun) prepare(q bench.Request, at time.Duration) (*task, error) {
 	pl := p.r.plan
-	q.ID, q.Phase, q.Conversation = p.r.nextID, p.ph.Name, p.r.nextID
+	q.ID, q.Phase = p.r.nextID, p.ph.Name
+	if q.Conversation == 0 {
+		q.Conversation = q.ID
+	}
 	p.r.nextID++
 	call, err := pl.Endpoint.Codec.Encode(pl.Endpoint, &q, &pl.Options)
 	if err != nil {

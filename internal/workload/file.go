@@ -38,8 +38,8 @@ func (Lines) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 		}
 		return repeat(c, osl, []bench.Request{one(c.Spec.Prompt)}), nil
 	}
-	rows, err := readRows(c, func(line []byte) (bench.Request, error) {
-		return one(string(line)), nil
+	rows, err := readRows(c, func(line []byte) ([]bench.Request, error) {
+		return []bench.Request{one(string(line))}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -76,17 +76,17 @@ func outputLaw(c Config) (Law, error) {
 const utf8BOM = "\xef\xbb\xbf"
 
 // readRows reads the non-blank lines of a file. Bad ones are counted and left out, or refuse the file (Strict).
-func readRows(c Config, parse func([]byte) (bench.Request, error)) ([]bench.Request, error) {
+func readRows(c Config, parse func([]byte) ([]bench.Request, error)) ([]bench.Request, error) {
 	t := &tally{path: c.Spec.Path, strict: c.Spec.Strict, hint: rowHint}
 	var rows []bench.Request
 	err := eachLine(c.Spec.Path, func(at piece, line []byte) error {
 		err := notUTF8(line)
-		var q bench.Request
+		var qs []bench.Request
 		if err == nil {
-			q, err = parse(line)
+			qs, err = parse(line)
 		}
 		if err == nil {
-			rows = append(rows, q)
+			rows = append(rows, qs...)
 		}
 		return t.row(at.line, err)
 	})

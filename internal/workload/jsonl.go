@@ -2,14 +2,17 @@ package workload
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/catalog"
@@ -33,11 +36,20 @@ type row struct {
 	Docs     texts           `json:"documents"`
 	Output   *int            `json:"output_tokens"`
 	Extra    json.RawMessage `json:"extra_body"`
+
+	Tokens  *int     `json:"input_tokens"` // wanted in the prompt, to be compared with what the server counts
+	At      *float64 `json:"timestamp"`    // when it was made, in ms
+	Class   string   `json:"class"`
+	Session texts    `json:"session_id"`
+	Turn    int      `json:"turn"`
+
+	foreign // rows of other tools
 }
 
 // The fields of a row and of a message.
 var (
-	rowFields     = []string{"prompt", "messages", "input_ids", "input", "inputs", "query", "documents", "output_tokens", "extra_body"}
+	rowFields = []string{"prompt", "messages", "input_ids", "input", "inputs", "query", "documents", "output_tokens", "extra_body",
+		"input_tokens", "timestamp", "class", "session_id", "turn", "text", "texts", "image", "images", "turns", "type", "role", "delay", "task_id", "logits"}
 	messageFields = []string{"role", "content"}
 )
 
@@ -56,29 +68,110 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 
 // Open implements Dataset.
 func (JSONL) Open(c Config) (iter.Seq2[bench.Request, error], error) {
-	if c.Spec.Prompt != "" {
-		return nil, fault.New(fault.Usage, "--prompt belongs to the data set text", "use --dataset text --prompt ...")
-	}
 	osl, err := givenLaw(c)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := readRows(c, func(line []byte) (bench.Request, error) {
-		x, err := parseRow(line)
-		if err != nil {
-			return bench.Request{}, err
-		}
-		return x.request(c)
-	})
+	rows, err := jsonRows(c)
 	if err != nil {
 		return nil, err
 	}
-	return repeat(c, osl, rows), nil
+	return repeat(c, osl, rows.requests), nil
+}
+
+// Times implements Timed, where every row has a timestamp.
+func (JSONL) Times(c Config) (iter.Seq[time.Duration], error) {
+	rows, err := jsonRows(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows.times) < len(rows.requests) {
+		return nil, fault.Usagef("give each row a timestamp in ms, or choose a rate with --request-rate", "%d of %d rows of %s have a timestamp",
+			len(rows.times), len(rows.requests), c.Spec.Path)
+	}
+	return slices.Values(rows.times), nil
+}
+
+// timedRows are the requests of a file, and where it says so their times from the first on. Where each has one they are in their order.
+type timedRows struct {
+	requests []bench.Request
+	times    []time.Duration
+	found    bench.Rows
+}
+
+func jsonRows(c Config) (*timedRows, error) {
+	if c.Spec.Prompt != "" {
+		return nil, fault.New(fault.Usage, "--prompt belongs to the data set text", "use --dataset text --prompt ...")
+	}
+	unit := cmp.Or(map[string]float64{"s": 1e9, "us": 1e3}[c.Spec.TimeUnit], 1e6)
+	rows, err := cached(c, fmt.Sprint("jsonl\x00", c.Spec.Path, c.Spec.Strict, unit, c.Chat, c.Text, c.Task), func() (*timedRows, error) {
+		out := &timedRows{}
+		var own bench.Rows
+		mine := c
+		mine.Rows = &own
+		sessions := map[string]int{}
+		var err error
+		out.requests, err = readRows(mine, func(line []byte) ([]bench.Request, error) {
+			x, err := parseRow(line)
+			if err != nil {
+				return nil, err
+			}
+			qs, err := x.requests(c, sessions)
+			if err == nil && x.At != nil {
+				at := time.Duration(math.Round(*x.At * unit))
+				for range qs {
+					out.times = append(out.times, at)
+				}
+			}
+			return qs, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		out.sort(&own)
+		out.found = own
+		return out, nil
+	})
+	if err == nil {
+		c.tell(&rows.found)
+	}
+	return rows, err
+}
+
+// sort brings the requests into the order of their times, where all have one.
+func (t *timedRows) sort(found *bench.Rows) {
+	if len(t.times) == 0 || len(t.times) < len(t.requests) {
+		return
+	}
+	order := make([]int, len(t.times))
+	for i := range order {
+		if order[i] = i; i > 0 && t.times[i] < t.times[i-1] {
+			found.Unsorted++
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.times[a], t.times[b]) })
+	requests, times := make([]bench.Request, len(order)), make([]time.Duration, len(order))
+	for i, k := range order {
+		requests[i], times[i] = t.requests[k], t.times[k]-t.times[order[0]]
+	}
+	t.requests, t.times = requests, times
+	found.Span = times[len(times)-1]
+	if found.Unit = "ms"; found.Span > 0 {
+		found.Notes = append(found.Notes, "the rows have times: --arrivals trace replays them")
+	}
 }
 
 // request turns a row into a request that the endpoint can take.
 func (x *row) request(c Config) (bench.Request, error) {
-	q := bench.Request{Messages: x.Messages, Tokens: x.InputIDs, ISL: len(x.InputIDs), Extra: x.Extra}
+	q := bench.Request{Messages: x.Messages, Tokens: x.InputIDs, ISL: len(x.InputIDs), Extra: x.Extra, Class: x.Class, Turn: x.Turn}
+	if x.Tokens != nil {
+		if q.ISL = *x.Tokens; q.ISL < 1 || q.ISL > maxLength {
+			return q, fmt.Errorf("input_tokens is %d, must be between 1 and %d", q.ISL, maxLength)
+		}
+	}
+	if x.Turn < 0 {
+		return q, fmt.Errorf("turn is %d, must be at least 0", x.Turn)
+	}
 	given := 0
 	for _, has := range []bool{x.Prompt != nil, x.Messages != nil, x.InputIDs != nil, x.Input != nil, x.Inputs != nil, x.Query != nil || x.Docs != nil} {
 		if has {
@@ -195,10 +288,16 @@ func explain(line []byte) error {
 		name, want string
 		into       any
 	}{{"prompt", "a string", new(string)}, {"query", "a string", new(string)}, {"input", "a string or a list of strings", new(texts)},
-		{"inputs", "a string or a list of strings", new(texts)}, {"documents", "a string or a list of strings", new(texts)}, {"output_tokens", "a whole number", new(int)}} {
+		{"inputs", "a string or a list of strings", new(texts)}, {"documents", "a string or a list of strings", new(texts)}, {"output_tokens", "a whole number", new(int)},
+		{"input_tokens", "a whole number", new(int)}, {"turn", "a whole number", new(int)}, {"timestamp", "a number", new(float64)}, {"class", "a string", new(string)},
+		{"session_id", "a string", new(string)}, {"text", "a string", new(string)}, {"image", "a string", new(string)}, {"role", "a string", new(string)},
+		{"type", "a string", new(string)}, {"delay", "a number", new(float64)}} {
 		if v, ok := fields[f.name]; ok && json.Unmarshal(v, f.into) != nil {
 			return fmt.Errorf("%s is %s, not %s", f.name, Kind(v), f.want)
 		}
+	}
+	if err := explainTurns(fields["turns"]); err != nil {
+		return err
 	}
 	if err := explainList("input_ids", fields["input_ids"], func(name string, v json.RawMessage) error {
 		if json.Unmarshal(v, new(int)) != nil {

@@ -129,7 +129,9 @@ func eachLine(path string, f func(at piece, line []byte) error) error {
 			line = bytes.TrimPrefix(line, []byte(utf8BOM))
 			here.offset += int64(len(raw) - len(line))
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+		begun := bytes.TrimLeft(line, " \t\r\n")
+		here.offset += int64(len(line) - len(begun))
+		if line = bytes.TrimSpace(begun); len(line) > 0 {
 			if ferr := f(here, line); ferr != nil {
 				return ferr
 			}

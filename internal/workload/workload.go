@@ -43,8 +43,9 @@ type Config struct {
 	Seed  uint64
 	Maker Maker // makes prompts of a wanted length, for data sets that invent them
 
-	Rows  *bench.Rows // gets what was found in the file; nil = nobody asks
-	Cache *Cache      // of what was read from files; nil = they are read anew
+	Rows  *bench.Rows           // gets what was found in the file; nil = nobody asks
+	Count func(text string) int // tokens of a text, where a tokenizer is there; nil = an estimate
+	Cache *Cache                // of what was read from files; nil = they are read anew
 
 	// What the endpoint takes, as far as it is known: requests that it cannot take are refused. Both false: not known yet.
 	Chat bool // messages, or a text that becomes one
