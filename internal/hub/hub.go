@@ -149,7 +149,8 @@ func (h *Hub) get(ctx context.Context, kind, id, revision, file, dir string) (st
 		return "", fault.Wrap(fault.Usage, err, "download of "+at, "try again")
 	}
 	if commit != revision {
-		if err := os.MkdirAll(filepath.Join(dir, "refs"), 0o755); err == nil {
+		err := os.MkdirAll(filepath.Join(dir, "refs"), 0o755)
+		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, "refs", revision), []byte(commit), 0o644)
 		}
 		if err != nil {
