@@ -23,7 +23,8 @@ import (
 
 // runFlags are the flags of a run as they are written.
 type runFlags struct {
-	set *pflag.FlagSet
+	set  *pflag.FlagSet
+	file *specFile // of -f; nil = there is none
 
 	urls                    []string
 	engine, endpoint, model string
@@ -195,6 +196,9 @@ func (f *runFlags) spec(drawSeed func() uint64) (bench.Spec, error) {
 		return none, err
 	}
 	phases, err := f.phases(load)
+	if err == nil && f.file != nil && f.file.nodes != nil {
+		phases, err = f.phasesOf(f.file)
+	}
 	if err != nil {
 		return none, err
 	}

@@ -24,7 +24,8 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
-	var dry, asJSON, quiet bool
+	var dry, asJSON, quiet, printSpec bool
+	var file string
 	cmd := &cobra.Command{
 		Use:   "run --url URL",
 		Short: "Send one workload at one load to one server, and measure it",
@@ -40,11 +41,20 @@ Flags that vLLM's bench has too mean the same here and are marked (vLLM).`,
   prony run --url http://127.0.0.1:8000 --request-rate 10 --duration 2m --isl lognormal:800,400 --osl truncnormal:200,50,16,400
   prony run --url http://127.0.0.1:8000 --request-rate 10 --goodput "ttft:500 tpot:50" --warmup-requests 20
   prony run --url http://127.0.0.1:8000 --dataset jsonl --dataset-path prompts.jsonl --keep-text
-  prony run --url http://127.0.0.1:8000 --dry-run`,
+  prony run --url http://127.0.0.1:8000 --dry-run
+  prony run -f spec.yaml
+  prony run -f runs/20261130-101500-llama/manifest.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			spec, err := f.spec(newSeed)
+			spec, err := f.specOf(file)
 			if err != nil {
+				return err
+			}
+			if printSpec {
+				text, err := f.writeSpec(spec.Seed)
+				if err == nil {
+					_, err = a.Stdout.Write(text)
+				}
 				return err
 			}
 			j := &runJob{spec: spec, out: f.out, json: asJSON, quiet: quiet, dry: dry, command: redact(append([]string{"prony"}, a.Args...))}
@@ -59,10 +69,26 @@ Flags that vLLM's bench has too mean the same here and are marked (vLLM).`,
 	}
 	f.register(cmd.Flags())
 	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVarP(&file, "file", "f", "", "spec in YAML, with a key for each flag and a list of phases; or the manifest.json of a run, which is then repeated")
+	cmd.Flags().BoolVar(&printSpec, "print-spec", false, "print the flags as a spec in YAML, and do nothing")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be sent, how long it takes and how large the journal gets; nobody is contacted")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the summary as JSON in place of the tables")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress and no remarks on stderr")
 	return cmd
+}
+
+// specOf builds the conditions of a run from its flags, and from a file where one is given.
+func (f *runFlags) specOf(file string) (bench.Spec, error) {
+	if file != "" {
+		again, err := f.readSpec(file)
+		if err != nil {
+			return bench.Spec{}, err
+		}
+		if again != nil {
+			return *again, nil
+		}
+	}
+	return f.spec(newSeed)
 }
 
 // newSeed draws the seed of a run that gives none. It stays below 2^53, so that every JSON reader keeps it exactly.

@@ -25,13 +25,13 @@ func loadWords(l bench.Load) string {
 func shapeWords(l bench.Load) string {
 	rate := plain(l.Rate) + " req/s"
 	if l.Profile != "" {
-		rate = profileWords(l.Profile) + " req/s"
+		rate = profileWords(l.Profile, " req/s")
 	}
 	switch l.Shape {
 	case bench.Closed:
 		words := "closed loop of " + count(l.Concurrency)
 		if l.Profile != "" {
-			words = "closed loop of " + profileWords(l.Profile)
+			words = "closed loop of " + profileWords(l.Profile, "")
 		}
 		return words + pauseWords(", thinking ", l.Think)
 	case bench.Users:
@@ -57,26 +57,24 @@ func pauseWords(before, law string) string { return prefix(before, clean(law)) }
 // mostProfile is how much of a profile is shown: a file may have thousands of pieces.
 const mostProfile = 60
 
-// profileWords says how a level goes with time: "linear 1 to 50 in 60s".
-func profileWords(p string) string {
+// profileWords says how a level with a unit goes with time: "1 to 50 req/s linearly in 60s".
+func profileWords(p, unit string) string {
 	name, rest, _ := strings.Cut(p, ":")
 	a := strings.Split(rest, ",")
 	switch {
 	case (name == "linear" || name == "exp") && len(a) == 3:
 		how := map[string]string{"linear": "linearly", "exp": "exponentially"}[name]
-		return clean(a[0] + " to " + a[1] + " " + how + " in " + a[2])
+		return clean(a[0] + " to " + a[1] + unit + " " + how + " in " + a[2])
 	case name == "steps":
-		return clean(strings.Replace(strings.Join(a, ", "), "/", " for ", 1) + " each")
+		return clean(strings.Replace(strings.Join(a, ", "), "/", unit+" for ", 1) + " each")
 	case name == "bursts" && len(a) == 4:
-		return clean(a[0] + " for " + a[1] + ", then " + a[2] + " for " + a[3] + ", again and again")
+		return clean(a[0] + unit + " for " + a[1] + ", then " + a[2] + " for " + a[3] + ", again and again")
 	case name == "sine" && len(a) == 3:
-		return clean(a[0] + " ± " + a[1] + " over " + a[2])
+		return clean(a[0] + " ± " + a[1] + unit + " over " + a[2])
+	case len(p) > mostProfile:
+		return plural(len(a), "piece", "pieces") + unit
 	}
-	pieces := plural(len(a), "piece", "pieces")
-	if len(p) > mostProfile {
-		return pieces
-	}
-	return clean(strings.Join(a, ", "))
+	return clean(strings.Join(a, ", ") + unit)
 }
 
 func traceWords(l bench.Load) string {
