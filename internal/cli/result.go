@@ -73,8 +73,8 @@ func (a *app) schemaCommand() *cobra.Command {
 	names := schema.All().Names()
 	return &cobra.Command{
 		Use:       "schema [" + strings.Join(names, "|") + "]",
-		Short:     "Print the JSON Schemas of journal, manifest and summary",
-		Long:      "schema prints the JSON Schema of one file of a run directory, or of all, one after the other.",
+		Short:     "Print the JSON Schemas of journal, manifest, summary and curve",
+		Long:      "schema prints the JSON Schema of one file of a run directory, or of sweep.json (curve), or of all, one after the other.",
 		Example:   "  prony schema journal\n  prony schema summary > summary.schema.json",
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: names,

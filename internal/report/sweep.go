@@ -95,7 +95,7 @@ func (s *sweepBuilder) facts() []string {
 		requests += ", " + count(failed) + " failed"
 	}
 	out = append(out, requests)
-	if s.c.State != bench.Complete || s.c.Stopped != "" {
+	if s.c.State != bench.Complete {
 		out = append(out, clean(joined(": ", string(s.c.State), s.c.Stopped)))
 	}
 	return out
@@ -190,10 +190,11 @@ func (s *sweepBuilder) parts() []Part {
 		points.add("breaks at", s.at(p.Load)+": "+clean(p.Why))
 	}
 	points.add("knee", s.knee())
+	points.addIf(c.State == bench.Complete, "ladder ended", c.Stopped)
 	answer := Part{ID: "answer", Name: "What it can take", Facts: points}
 	levels := Part{ID: "levels", Name: "Levels", Grid: s.grid(), Figures: s.figures()}
 	if s.c.Plan.Rounds > 1 || s.c.Plan.Search {
-		levels.Texts = append(levels.Texts, "Means over rounds; +- is half of the 95 % t-interval over rounds. sweep.json has every metric so, and each run its own report.")
+		levels.Texts = append(levels.Texts, "Means over rounds; ± is half of the 95 % t-interval over rounds. sweep.json has every metric so, and each run its own report.")
 	}
 	return []Part{answer, levels, s.frontier()}
 }
@@ -286,7 +287,7 @@ func cellOf(m *bench.CurveMetric) string {
 	lo, ok := m.Low.Get()
 	hi, ok2 := m.High.Get()
 	if ok && ok2 {
-		out += " +-" + significant((hi-lo)/2/size, 2)
+		out += " ±" + significant((hi-lo)/2/size, 2)
 	}
 	return out
 }
@@ -328,9 +329,15 @@ func (s *sweepBuilder) frontier() Part {
 	}
 	p.Grid.Heads = []string{s.unit(), "tok/s/user", s.rateUnit()}
 	for _, f := range s.c.Frontier {
+		if len(s.c.Frontier) == len(s.c.Levels) && !s.c.GPUs.Defined() {
+			break // the table of levels has it all
+		}
 		p.Grid.Rows = append(p.Grid.Rows, []string{plot3(f.Load), number(f.PerUser), number(f.Rate)})
 	}
 	text := "Measured levels that no other beats in both rates; nothing is interpolated between them."
+	if len(p.Grid.Rows) == 0 {
+		text = "Frontier of " + s.rateUnit() + " against tok/s/user: no level beats another in both rates; nothing is interpolated between them."
+	}
 	if n, ok := s.c.GPUs.Get(); ok {
 		text += fmt.Sprintf(" Rates are divided by %s.", plural(n, "GPU", "GPUs"))
 	} else {

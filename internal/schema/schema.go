@@ -18,6 +18,9 @@ var manifest []byte
 //go:embed summary.schema.json
 var summary []byte
 
+//go:embed curve.schema.json
+var curve []byte
+
 // Schema is the JSON Schema (draft 2020-12) of one file.
 type Schema struct {
 	name string
@@ -29,5 +32,5 @@ func (s Schema) Name() string { return s.name }
 
 // All lists the schemas.
 func All() catalog.Catalog[Schema] {
-	return catalog.New(Schema{"journal", journal}, Schema{"manifest", manifest}, Schema{"summary", summary})
+	return catalog.New(Schema{"journal", journal}, Schema{"manifest", manifest}, Schema{"summary", summary}, Schema{"curve", curve})
 }

@@ -113,7 +113,7 @@ type generator struct {
 func enums() map[string][]string {
 	out := map[string][]string{
 		"Verdict": {"valid", "doubtful", "void"}, "Severity": {"void", "warn", "cell", "note"}, "State": {"running", "complete", "interrupted", "stopped"},
-		"Stamp": {"wire", "socket", "user"}, "Source": {"ids", "count", "usage", "tokenizer", "estimate"}, "Shape": {"closed", "constant", "poisson", "gamma", "inf"},
+		"Stamp": {"wire", "socket", "user"}, "Source": {"ids", "count", "usage", "tokenizer", "estimate"}, "LoadAxis": {"concurrency", "request_rate"}, "Shape": {"closed", "constant", "poisson", "gamma", "inf"},
 	}
 	for _, o := range bench.Outcomes {
 		out["Outcome"] = append(out["Outcome"], string(o))
@@ -247,6 +247,7 @@ func TestSchemas(t *testing.T) {
 		{"journal", "a line of requests.jsonl", bench.JournalSchema, reflect.TypeFor[bench.Record]()},
 		{"manifest", "manifest.json", bench.ManifestSchema, reflect.TypeFor[bench.Manifest]()},
 		{"summary", "summary.json", bench.SummarySchema, reflect.TypeFor[bench.Summary]()},
+		{"curve", "sweep.json", bench.CurveSchema, reflect.TypeFor[bench.Curve]()},
 	} {
 		want := generate(t, s.title, s.id, s.of)
 		if *update {
@@ -307,6 +308,9 @@ func TestFilesFollowSchemas(t *testing.T) {
 		"journal":  {full, bare},
 		"manifest": {m, &bench.Manifest{State: bench.Running, Verdict: bench.Void}},
 		"summary":  {metrics.Summarize(m, []bench.Record{full, bare}), metrics.Summarize(m, nil)},
+		"curve": {&bench.Curve{Schema: bench.CurveSchema, State: bench.Running, Plan: bench.SweepPlan{Axis: bench.ByRate, Loads: []float64{1}, StopOn: []string{}},
+			Levels:   []bench.CurveLevel{{Load: 1, Breaks: []string{}, Metrics: []bench.CurveMetric{}, Runs: []bench.CurveRun{{Verdict: bench.Valid, Saturated: []string{}, Caveats: []string{}}}}},
+			Frontier: []bench.FrontierStep{}, Caveats: []bench.Caveat{}}},
 	} {
 		s := compile(t, name)
 		for _, x := range v {

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -278,14 +279,17 @@ func point(l *bench.CurveLevel, why string) *bench.CurvePoint {
 	return p
 }
 
-// best is the highest level that meets the SLO and below which all do.
+// best is the highest level that meets the SLO, with none below it that misses it in each round: one that misses it in some is noise.
 func (s *sweeper) best() *bench.CurvePoint {
 	at := -1
 	for i, l := range s.curve.Levels {
-		if meets, ok := l.Meets.Get(); !ok || !meets {
+		meets, ok := l.Meets.Get()
+		if !ok || !meets && l.Sure {
 			break
 		}
-		at = i
+		if meets {
+			at = i
+		}
 	}
 	if at < 0 {
 		return nil
@@ -295,7 +299,17 @@ func (s *sweeper) best() *bench.CurvePoint {
 	if l.Sure {
 		why = "met in each of " + plural(len(l.Runs), "round")
 	}
-	return point(l, why+"; "+worstWords(l))
+	return point(l, why+"; "+middleWords(l))
+}
+
+// middleWords is the figure nearest to its limit, of the round in the middle.
+func middleWords(l *bench.CurveLevel) string {
+	runs := slices.DeleteFunc(slices.Clone(l.Runs), func(r bench.CurveRun) bool { return !r.Margin.Defined() })
+	slices.SortStableFunc(runs, func(a, b bench.CurveRun) int { return cmp.Compare(a.Margin.Or(0), b.Margin.Or(0)) })
+	if len(runs) == 0 {
+		return "no figure"
+	}
+	return runs[(len(runs)-1)/2].Worst
 }
 
 func plural(n int, one string) string {
