@@ -255,11 +255,23 @@ func (a *app) sweep(ctx context.Context, f *sweepFlags, set *pflag.FlagSet) erro
 	}()
 	c.Interrupt, c.Kill = signals.interrupt, signals.kill
 	if f.estimate {
-		return a.estimateSweep(ctx, c, f.json)
+		return untilInterrupt(ctx, signals, func(ctx context.Context) error { return a.estimateSweep(ctx, c, f.json) })
 	}
 	if curve == nil {
 		c.Dir = f.out
 		if c.Dir == "" {
+			c.Dir = freePath(store.DefaultPath(time.Now(), strings.TrimPrefix(c.Spec.Label+"-sweep", "-")))
+		}
+		if err := store.Free(c.Dir); err != nil {
+			return err
+		}
+		if err := untilInterrupt(ctx, signals, func(ctx context.Context) error { return sweep.Prepare(ctx, c) }); err != nil {
+			return err
+		}
+		if c.Spec.Label == "" {
+			c.Spec.Label = c.Model()
+		}
+		if f.out == "" {
 			c.Dir = freePath(store.DefaultPath(time.Now(), strings.TrimPrefix(c.Spec.Label+"-sweep", "-")))
 		}
 		if curve, err = sweep.Start(c, c.Deps.Command); err != nil {
@@ -280,6 +292,20 @@ func (a *app) sweep(ctx context.Context, f *sweepFlags, set *pflag.FlagSet) erro
 	}
 	a.code = sweepCode(curve)
 	return nil
+}
+
+// untilInterrupt waits for f, or for a person who ends it.
+func untilInterrupt(ctx context.Context, s *signals, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.interrupt:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return unlessDone(ctx, func() error { return f(ctx) })
 }
 
 // sweepCode is the exit code of a sweep.

@@ -36,7 +36,13 @@ type Config struct {
 	Finish func(*run.Result) error                               // writes the reports of a run; nil = none
 	Begin  func(p *run.Plan, what string) func(run.Progress)     // before each run: what is a line for the one who waits
 	Each   func(c *bench.Curve, l *bench.CurveLevel, again bool) // after each run, with its level; again = its result was there
+
+	prepared *run.Plan
+	limit    int // requests in flight that it was prepared for
 }
+
+// Model is the name of the model, once the target was reached.
+func (c *Config) Model() string { return c.prepared.Spec.Target.Model }
 
 // sweeper is a sweep on its way.
 type sweeper struct {
@@ -47,9 +53,6 @@ type sweeper struct {
 	runs  map[float64][]*outcome // by load, in the order of the rounds
 	last  time.Time              // end of the run before, zero for none
 	sent  int
-
-	prepared *run.Plan
-	limit    int // requests in flight that it was prepared for
 }
 
 // outcome is a finished run.
@@ -60,6 +63,24 @@ type outcome struct {
 
 // errEnded ends a sweep that has a result all the same; the curve says why.
 var errEnded = errors.New("ended")
+
+// Prepare reaches the target before anything is written, so that one that cannot be used leaves nothing behind.
+func Prepare(ctx context.Context, c *Config) error {
+	load := c.Plan.Loads[0]
+	if !c.Plan.Search {
+		load = c.Plan.Loads[len(c.Plan.Loads)-1] // needs the most connections
+	}
+	spec := SpecOf(c.Spec, &c.Plan, load, 1)
+	plan, err := run.Prepare(ctx, spec, c.Deps, false)
+	if err != nil {
+		return err
+	}
+	c.prepared = plan
+	for _, ph := range spec.Phases {
+		c.limit = max(c.limit, ph.Load.InFlightLimit())
+	}
+	return nil
+}
 
 // Start makes the directory of a sweep and its curve, which says what is meant to be done.
 func Start(c *Config, command []string) (*bench.Curve, error) {
@@ -373,22 +394,20 @@ func (s *sweeper) prepare(spec bench.Spec) (*run.Plan, error) {
 	for _, ph := range spec.Phases {
 		need = max(need, ph.Load.InFlightLimit())
 	}
-	if s.prepared == nil || need > s.limit {
-		ask := spec
-		if !s.Plan.Search {
-			ask = SpecOf(s.Spec, &s.Plan, s.Plan.Loads[len(s.Plan.Loads)-1], 1)
+	if s.prepared == nil {
+		if err := Prepare(s.ctx, s.Config); err != nil {
+			return nil, err
 		}
-		plan, err := run.Prepare(s.ctx, ask, s.Deps, false)
+	}
+	if need > s.limit {
+		plan, err := run.Prepare(s.ctx, spec, s.Deps, false)
 		if err != nil {
 			return nil, err
 		}
-		s.prepared = plan
-		for _, ph := range ask.Phases {
-			s.limit = max(s.limit, ph.Load.InFlightLimit())
-		}
+		s.prepared, s.limit = plan, need
 	}
 	plan := *s.prepared
-	plan.Spec.Seed, plan.Spec.Phases = spec.Seed, spec.Phases
+	plan.Spec.Label, plan.Spec.Seed, plan.Spec.Phases = spec.Label, spec.Seed, spec.Phases
 	return &plan, nil
 }
 
