@@ -48,7 +48,7 @@ def main():
 
 def measure(a, tmp, prony, events):
     server = subprocess.Popen(["taskset", "-c", "0", tmp / "exact", "-p", str(PORT), "-f", str(TTFT_US), "-i", str(ITL_US * events), "-b", str(events)],
-                              stdout=subprocess.DEVNULL)
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(0.5)
         rows = {}
@@ -86,9 +86,9 @@ def run(a, tmp, prony, stamps):
     requests = json.loads((out / "summary.json").read_text())["requests"]
     if requests["ok"] != a.streams * a.waves or c["stamp"] != stamps:
         print(f"prony: {requests['ok']} of {a.streams * a.waves} requests, stamps {c['stamp']}", file=sys.stderr)
-    events = requests["ok"] * TOKENS / 1e3
+    events = requests["ok"] * TOKENS
     t = c["toll"]
-    return [x / events for x in (t["cpu_user_ns"] + t["cpu_system_ns"], t["cpu_user_ns"], c.get("engine_user_ns", 0), c.get("engine_system_ns", 0))]
+    return [x / 1e3 / events for x in (t["cpu_user_ns"] + t["cpu_system_ns"], t["cpu_user_ns"], c.get("engine_user_ns", 0), c.get("engine_system_ns", 0))]
 
 
 main()
