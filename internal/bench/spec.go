@@ -81,8 +81,8 @@ type Workload struct {
 	SystemLen  int           `json:"system_len,omitempty"`     // tokens that all prompts of the data set prefix begin with
 	Prefixes   int           `json:"prefixes,omitempty"`       // number of prefixes after them, each shared by as many prompts
 	PrefixLen  int           `json:"prefix_len,omitempty"`     // tokens of a prefix
-	Images     int           `json:"images,omitempty"`         // pictures in a request
-	ImageSize  string        `json:"image_size,omitempty"`     // width x height in pixels
+	Images     string        `json:"images,omitempty"`         // law of the number of pictures in a request
+	ImageSize  string        `json:"image_size,omitempty"`     // laws of width x height, in pixels
 	ImageType  string        `json:"image_type,omitempty"`     // png or jpeg
 	Mask       bool          `json:"mask,omitempty"`           // personal data and keys are replaced before anything is sent or stored
 	Rows       *Rows         `json:"rows,omitempty"`           // what was found in the file

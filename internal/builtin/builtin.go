@@ -71,6 +71,7 @@ func Datasets() catalog.Catalog[workload.Dataset] {
 		workload.Random{},
 		workload.RandomIDs{},
 		workload.Prefix{},
+		workload.Images{},
 		workload.Lines{},
 		workload.JSONL{},
 		workload.ShareGPT{},

@@ -139,7 +139,7 @@ Exit codes: 0 fine, 1 internal, disk full or output not written, 2 usage, 3 a ga
 	root.Version = a.Version
 	root.SetVersionTemplate(a.versionLine())
 	root.SetGlobalNormalizationFunc(normalizeFlag)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.engineCommand(), a.calibrateCommand(), a.envCommand(), a.sweepCommand(), a.enginesCommand(), a.schemaCommand(), a.tokenizeCommand(), a.versionCommand(), datasetsTopic())
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.reportCommand(), a.probeCommand(), a.simCommand(), a.engineCommand(), a.calibrateCommand(), a.envCommand(), a.sweepCommand(), a.enginesCommand(), a.schemaCommand(), a.tokenizeCommand(), a.workloadCommand(), a.versionCommand(), datasetsTopic())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		completeWords(cmd)

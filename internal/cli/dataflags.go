@@ -23,6 +23,7 @@ type dataFlags struct {
 	multiTurn, strict              bool
 	timeUnit                       string
 	tickSpread                     duration
+	images, imageSize, imageType   string
 }
 
 func (f *dataFlags) registerData(set *pflag.FlagSet) {
@@ -41,6 +42,9 @@ func (f *dataFlags) registerData(set *pflag.FlagSet) {
 	set.BoolVar(&f.multiTurn, "multi-turn", false, "data set sharegpt: every turn of a conversation, with the recorded turns before it")
 	set.StringVar(&f.timeUnit, "time-unit", "", "unit of a trace's timestamps, where it is not its format's own: s, ms or us")
 	set.Var(&f.tickSpread, "tick-spread", "spread requests of one timestamp over so long, for traces whose times come in ticks")
+	set.StringVar(&f.images, "images", "1", "data set images: pictures in a request, a number or a law as --isl has")
+	set.StringVar(&f.imageSize, "image-size", "512x512", "data set images: width x height in pixels, each a number or a law")
+	set.StringVar(&f.imageType, "image-type", "jpeg", "data set images: png or jpeg")
 	set.BoolVar(&f.strict, "strict", false, "refuse a file with a row that cannot be used; else such rows are skipped, counted and told")
 }
 
@@ -49,6 +53,9 @@ func (f *runFlags) workload() (bench.Workload, error) {
 	w := bench.Workload{Dataset: f.dataset, Path: f.path, Prompt: f.prompt, ISL: f.isl, OSL: f.osl, RangeRatio: f.rangeRatio, Batch: f.batch,
 		Mix: f.mix, Lengths: f.lengths, SystemLen: f.systemLen, Prefixes: f.prefixes, PrefixLen: f.prefixLen, MultiTurn: f.multiTurn, Strict: f.strict,
 		TimeUnit: f.timeUnit, TickSpread: time.Duration(f.tickSpread)}
+	if w.Dataset == "images" {
+		w.Images, w.ImageSize, w.ImageType = f.images, f.imageSize, f.imageType
+	}
 	if w.Dataset == "" {
 		w.Dataset = "random"
 		switch {
@@ -62,6 +69,7 @@ func (f *runFlags) workload() (bench.Workload, error) {
 		return w, fault.Usagef("such as --batch 8", "--batch must be between 1 and %d, not %d", mostBatch, f.batch)
 	}
 	for _, x := range []struct{ flag, sets string }{{"system-len", "prefix"}, {"prefixes", "prefix"}, {"prefix-len", "prefix"}, {"multi-turn", "sharegpt"},
+		{"images", "images"}, {"image-size", "images"}, {"image-type", "images"},
 		{"time-unit", timedSets()}, {"tick-spread", timedSets()}} {
 		if f.given(x.flag) && !strings.Contains(" "+x.sets+" ", " "+w.Dataset+" ") {
 			return w, fault.Usagef("leave it out, or choose such a data set", "--%s belongs to --dataset %s", x.flag, strings.ReplaceAll(x.sets, " ", ", "))
