@@ -45,6 +45,14 @@ func (s *sweepBuilder) unit() string {
 	return "in flight"
 }
 
+// head is the head of the column of loads.
+func (s *sweepBuilder) head() string {
+	if s.c.Plan.Axis == bench.ByRate {
+		return "rate"
+	}
+	return s.unit()
+}
+
 // at writes a load with its unit.
 func (s *sweepBuilder) at(load float64) string { return plot3(load) + " " + s.unit() }
 
@@ -254,7 +262,7 @@ func (s *sweepBuilder) columnsOf() []struct{ head, key string } {
 // grid is the table of levels.
 func (s *sweepBuilder) grid() Grid {
 	cols := s.columnsOf()
-	g := Grid{Heads: []string{s.unit()}}
+	g := Grid{Heads: []string{s.head()}}
 	for _, c := range cols {
 		g.Heads = append(g.Heads, c.head)
 	}
@@ -327,7 +335,7 @@ func (s *sweepBuilder) frontier() Part {
 	if len(s.c.Frontier) == 0 {
 		return p
 	}
-	p.Grid.Heads = []string{s.unit(), "tok/s/user", s.rateUnit()}
+	p.Grid.Heads = []string{s.head(), "tok/s/user", s.rateUnit()}
 	for _, f := range s.c.Frontier {
 		if len(s.c.Frontier) == len(s.c.Levels) && !s.c.GPUs.Defined() {
 			break // the table of levels has it all

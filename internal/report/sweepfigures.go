@@ -166,12 +166,15 @@ func (s *sweepBuilder) wide(key string) bool {
 	return hi > 30*lo
 }
 
-// throughputFinding states the highest throughput and where it is reached to 95 %.
+// throughputFinding states the highest throughput and where it is reached to 95 %; of rates, up to which one the server follows.
 func (s *sweepBuilder) throughputFinding() string {
 	top := 0.0
 	for i := range s.c.Levels {
 		v, _ := s.c.Levels[i].Mean("request_throughput")
 		top = max(top, v)
+	}
+	if s.c.Plan.Axis == bench.ByRate {
+		return s.keepsUp(top)
 	}
 	for i := range s.c.Levels {
 		l := &s.c.Levels[i]
@@ -183,6 +186,25 @@ func (s *sweepBuilder) throughputFinding() string {
 		}
 	}
 	return "Throughput over the load"
+}
+
+// keepsUp states up to which rate 95 % of the requests are served as they come.
+func (s *sweepBuilder) keepsUp(top float64) string {
+	n := 0
+	for i := range s.c.Levels {
+		l := &s.c.Levels[i]
+		if v, ok := l.Mean("request_throughput"); !ok || v < reached*l.Load {
+			break
+		}
+		n = i + 1
+	}
+	switch n {
+	case 0:
+		return "The server follows no rate; it gives at most " + number(top) + " req/s"
+	case len(s.c.Levels):
+		return "Throughput follows the rate up to " + s.at(s.c.Levels[n-1].Load)
+	}
+	return "Throughput follows the rate up to " + s.at(s.c.Levels[n-1].Load) + ", and reaches " + number(top) + " at most"
 }
 
 // reached is the share of the highest throughput at which the curve counts as flat.
