@@ -23,11 +23,18 @@ and over.
   query with documents, a text and a list of texts (--endpoint rerank)
   output_tokens  the output limit of this request, in place of --osl
   extra_body     an object merged into this request's body
-One of the first five is needed; a field that is not listed is refused. Files are UTF-8, and are checked whole before the first request.
+  timestamp      ms, for --arrivals trace
+One of the first five is needed; a field that is not listed is refused. Rows of vLLM's custom data set, AIPerf's single_turn and multi_turn
+and trtllm-bench are read, too. Files are UTF-8. A row that cannot be used is skipped and told; --strict refuses the file instead.
 
   {"prompt":"Why is the sky blue?","output_tokens":64}
   {"messages":[{"role":"user","content":"Hello"}],"extra_body":{"seed":1}}
   {"input":["The sea is blue.","The sky is too."]}
-  {"query":"Why is the sky blue?","documents":["Air scatters light.","Bananas are yellow."],"extra_body":{"top_n":1}}`,
+  {"query":"Why is the sky blue?","documents":["Air scatters light.","Bananas are yellow."],"extra_body":{"top_n":1}}
+
+--dataset random-ids is random of token ids and nothing else. --dataset prefix makes prompts that begin alike (--system-len, --prefixes,
+--prefix-len). --dataset images adds pictures that are made (--images, --image-size, --image-type). --dataset sharegpt takes recorded
+conversations, --multi-turn all of their turns. mooncake, azure, burstgpt and bailian are traces: --arrivals trace sends at their times,
+--tick-spread spreads requests of one moment. docs/data-sets.md says more of each; prony workload show prints what would be sent.`,
 	}
 }
