@@ -47,7 +47,6 @@ func ParseSLO(s string) (conditions []bench.Condition, limits []bench.Limit, err
 		}
 		left = strings.TrimSpace(left)
 		metric, stat, figure := strings.Cut(left, "_")
-		metric = strings.TrimSuffix(metric, "_ms")
 		if !slices.Contains(conditionMetrics, metric) {
 			return nil, nil, fault.Usagef("it is one of: "+strings.Join(conditionMetrics, ", "), "%q is no metric%s", metric, catalog.DidYouMean(metric, conditionMetrics))
 		}

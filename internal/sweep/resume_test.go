@@ -130,3 +130,22 @@ func TestResumeAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// Prompts that are the same in each run get a salt where the engine knows one; the user's own stays.
+func TestSalt(t *testing.T) {
+	for _, c := range []struct{ engine, dataset, extra, want string }{
+		{"vllm", "text", "", `{"cache_salt":"sweep-5"}`},
+		{"vllm", "text", `{"a":1}`, `{"a":1,"cache_salt":"sweep-5"}`},
+		{"vllm", "text", `{"cache_salt":"mine"}`, `{"cache_salt":"mine"}`},
+		{"vllm", "random", "", ""},
+		{"sglang", "text", "", ""},
+	} {
+		p := &run.Plan{Spec: bench.Spec{Seed: 5, Workload: bench.Workload{Dataset: c.dataset}, Target: bench.Target{Engine: c.engine, Endpoint: "chat"}}}
+		if c.extra != "" {
+			p.Spec.Target.ExtraBody = []byte(c.extra)
+		}
+		if err := salt(p); err != nil || string(p.Spec.Target.ExtraBody) != c.want {
+			t.Errorf("%v: %s, %v", c, p.Spec.Target.ExtraBody, err)
+		}
+	}
+}

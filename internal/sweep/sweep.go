@@ -408,7 +408,35 @@ func (s *sweeper) prepare(spec bench.Spec) (*run.Plan, error) {
 	}
 	plan := *s.prepared
 	plan.Spec.Label, plan.Spec.Seed, plan.Spec.Phases = spec.Label, spec.Seed, spec.Phases
-	return &plan, nil
+	return &plan, salt(&plan)
+}
+
+// salted are the engines whose prefix cache keeps prompts with another salt apart, at the endpoints of saltedEndpoints.
+var (
+	salted          = []string{"vllm"}
+	saltedEndpoints = []string{"chat", "completions"}
+)
+
+// salt keeps the prefix cache of other runs away from prompts that are the same in each, where the engine has a field for that. Random
+// prompts need none.
+func salt(p *run.Plan) error {
+	t := &p.Spec.Target
+	if p.Spec.Workload.Dataset == "random" || !slices.Contains(salted, t.Engine) || !slices.Contains(saltedEndpoints, t.Endpoint) {
+		return nil
+	}
+	fields := map[string]json.RawMessage{}
+	if len(t.ExtraBody) > 0 {
+		if err := json.Unmarshal(t.ExtraBody, &fields); err != nil {
+			return fault.Wrap(fault.Usage, err, "--extra-body", "")
+		}
+	}
+	if fields["cache_salt"] != nil {
+		return nil
+	}
+	fields["cache_salt"] = fmt.Appendf(nil, `"sweep-%d"`, p.Spec.Seed)
+	body, err := json.Marshal(fields)
+	t.ExtraBody, p.Options.Extra = body, body
+	return err
 }
 
 // defined is a value that may not be.
