@@ -137,16 +137,6 @@ func percentilesOf(sums []*bench.Summary, key string) (out []float64) {
 	return nil
 }
 
-// latencyKey is the figure by which one sees a queue: the mean TTFT, or the whole answer where nothing is streamed.
-func latencyKey(l *bench.CurveLevel) string {
-	for _, key := range []string{"ttft_from_due_ms.mean", "ttft_ms.mean", "e2el_from_due_ms.mean"} {
-		if l.Get(key) != nil {
-			return key
-		}
-	}
-	return "e2el_ms.mean"
-}
-
 // breaks fills in why the last of ascending levels is broken.
 func (s *sweeper) breaks(levels []bench.CurveLevel) {
 	l := &levels[len(levels)-1]

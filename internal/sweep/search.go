@@ -47,7 +47,7 @@ func (s *sweeper) look(r *bench.SearchResult) error {
 		return err
 	}
 	if hi > 0 {
-		if lo, hi, err = s.bisect(r, lo, hi); err != nil {
+		if lo, err = s.bisect(r, lo, hi); err != nil {
 			return err
 		}
 	}
@@ -115,18 +115,18 @@ func (s *sweeper) half(load float64) float64 {
 	return rounded(load / 2)
 }
 
-// bisect narrows the loads between which the SLO breaks, until they are told apart no more.
-func (s *sweeper) bisect(r *bench.SearchResult, lo, hi float64) (float64, float64, error) {
+// bisect narrows the loads between which the SLO breaks, until they are told apart no more, and returns the lower one.
+func (s *sweeper) bisect(r *bench.SearchResult, lo, hi float64) (met float64, err error) {
 	undecided := 0
 	for {
 		mid := between(s.Plan.Axis, lo, hi)
 		if hi/lo <= 1+s.Plan.Within || mid <= lo || mid >= hi {
 			r.Ended = fmt.Sprintf("the resolution is reached: met at %s, missed at %s", LoadWords(s.Plan.Axis, lo), LoadWords(s.Plan.Axis, hi))
-			return lo, hi, nil
+			return lo, nil
 		}
 		met, sure, err := s.probe(mid)
 		if err != nil {
-			return lo, hi, err
+			return lo, err
 		}
 		if met {
 			lo = mid
@@ -136,7 +136,7 @@ func (s *sweeper) bisect(r *bench.SearchResult, lo, hi float64) (float64, float6
 		if !sure {
 			if undecided++; undecided == noiseStop {
 				r.Ended = fmt.Sprintf("the noise tells no more: %d rounds do not decide at %d loads, the last one %s", probeRounds, noiseStop, LoadWords(s.Plan.Axis, mid))
-				return lo, hi, nil
+				return lo, nil
 			}
 		}
 	}
