@@ -85,7 +85,7 @@ func NewEpoll(o Options) (*Epoll, error) {
 		e.guard.Close()
 		return nil, err
 	}
-	e.deliverer, d.compare = d, o.compare
+	e.deliverer, d.compare, d.eager = d, o.compare, o.Eager
 	moreProcs(n)
 	for _, l := range e.loops {
 		go l.run()

@@ -40,7 +40,7 @@ func newPipes(o *Options, c *clock, n *counts, busy func() bool) *pipes {
 	}
 	p.noWire = err
 	if p.deliverer != nil {
-		l.ringed, l.hand = true, p.deliverer.take
+		l.ringed, l.hand, p.deliverer.eager = true, p.deliverer.take, o.Eager
 		go p.deliverer.run()
 	}
 	moreProcs(1)
