@@ -2,8 +2,10 @@ package run
 
 import (
 	"cmp"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -253,4 +255,44 @@ func TestLoadsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The spec of a manifest, as it is stored, gives the same bytes at the same due times.
+func TestManifestRepeats(t *testing.T) {
+	var stored []byte
+	var first *Preview
+	for _, l := range []bench.Load{{Shape: bench.Weibull, Rate: 20, Burstiness: 0.7, Profile: "linear:1,20,5s"}, {Shape: bench.Users, Concurrency: 3, Think: "exp:1s"}} {
+		virtual(t, exact(100*ms, 10*ms), func(w *world) {
+			w.load(l, bench.Stop{Requests: 30})
+			res := w.do()
+			var err error
+			if stored, err = json.Marshal(res.Manifest); err != nil {
+				t.Fatal(err)
+			}
+			if first, err = w.plan().Preview(30); err != nil {
+				t.Fatal(err)
+			}
+		})
+		virtual(t, exact(100*ms, 10*ms), func(w *world) {
+			var m bench.Manifest
+			if err := json.Unmarshal(stored, &m); err != nil {
+				t.Fatal(err)
+			}
+			w.spec = m.Spec
+			again, err := w.plan().Preview(30)
+			if err != nil || !reflect.DeepEqual(first.First, again.First) || len(again.First) != 30 {
+				t.Errorf("%v: %d requests, which are others", err, len(again.First))
+			}
+		})
+	}
+}
+
+// plan prepares.
+func (w *world) plan() *Plan {
+	w.t.Helper()
+	p, err := Prepare(w.t.Context(), w.spec, w.deps, false)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
 }
