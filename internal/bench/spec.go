@@ -87,6 +87,10 @@ type Workload struct {
 	Mask       bool          `json:"mask,omitempty"`           // personal data and keys are replaced before anything is sent or stored
 	Rows       *Rows         `json:"rows,omitempty"`           // what was found in the file
 
+	// What counts tokens: a file, ORG/NAME or builtin:NAME; "" = the server alone, `none` = nobody.
+	Tokenizer    string `json:"tokenizer,omitempty"`
+	TokenizerSHA string `json:"tokenizer_sha256,omitempty"` // of its file
+
 	// How prompts of a wanted length were made: `ids`, `text aligned by /tokenize`, `text aligned by prompt_tokens` or an estimate.
 	PromptSource string `json:"prompt_source,omitempty"`
 	// Requests that were sent before the run to find that out, and the tokens that they cost the server.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/isolate"
 	"github.com/prony-bench/prony/internal/run"
+	"github.com/prony-bench/prony/internal/token"
 	"github.com/prony-bench/prony/internal/wire"
 )
 
@@ -166,6 +168,9 @@ func (a *app) runDeps(f *runFlags) (run.Deps, error) {
 		return d, err
 	}
 	d.Calibration = a.calibrations()
+	d.Tokenizer = func(ctx context.Context, name string) (*token.Tokenizer, error) {
+		return a.loadTokenizer(ctx, name, f.allowDownload)
+	}
 	if isolate.Possible {
 		d.EngineProcess = a.engineProcess
 	}

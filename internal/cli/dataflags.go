@@ -9,6 +9,7 @@ import (
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/builtin"
 	"github.com/prony-bench/prony/internal/fault"
+	"github.com/prony-bench/prony/internal/hub"
 	"github.com/prony-bench/prony/internal/workload"
 )
 
@@ -24,6 +25,8 @@ type dataFlags struct {
 	timeUnit                       string
 	tickSpread                     duration
 	images, imageSize, imageType   string
+	tokenizer                      string
+	allowDownload                  bool
 }
 
 func (f *dataFlags) registerData(set *pflag.FlagSet) {
@@ -40,11 +43,13 @@ func (f *dataFlags) registerData(set *pflag.FlagSet) {
 	set.IntVar(&f.prefixes, "prefixes", 0, "data set prefix: number of prefixes, each shared by as many prompts (vLLM: --prefix-repetition-num-prefixes)")
 	set.IntVar(&f.prefixLen, "prefix-len", 0, "data set prefix: tokens of a prefix; --isl is what comes after it (vLLM: --prefix-repetition-prefix-len)")
 	set.BoolVar(&f.multiTurn, "multi-turn", false, "data set sharegpt: every turn of a conversation, with the recorded turns before it")
-	set.StringVar(&f.timeUnit, "time-unit", "", "unit of a trace's timestamps, where it is not its format's own: s, ms or us")
+	set.StringVar(&f.timeUnit, "time-unit", "", "unit of a trace's timestamps, where it is not its format's own: s, ms or us (not of azure and servegen)")
 	set.Var(&f.tickSpread, "tick-spread", "spread requests of one timestamp over so long, for traces whose times come in ticks")
 	set.StringVar(&f.images, "images", "1", "data set images: pictures in a request, a number or a law as --isl has")
 	set.StringVar(&f.imageSize, "image-size", "512x512", "data set images: width x height in pixels, each a number or a law")
 	set.StringVar(&f.imageType, "image-type", "jpeg", "data set images: png or jpeg")
+	set.StringVar(&f.tokenizer, "tokenizer", "server", "what counts tokens: server (what it tells), none, or "+hub.TokenizerWords+" (vLLM)")
+	set.BoolVar(&f.allowDownload, "allow-download", false, "get a tokenizer that is not in the local cache from the Hugging Face hub")
 	set.BoolVar(&f.strict, "strict", false, "refuse a file with a row that cannot be used; else such rows are skipped, counted and told")
 }
 
@@ -52,7 +57,10 @@ func (f *dataFlags) registerData(set *pflag.FlagSet) {
 func (f *runFlags) workload() (bench.Workload, error) {
 	w := bench.Workload{Dataset: f.dataset, Path: f.path, Prompt: f.prompt, ISL: f.isl, OSL: f.osl, RangeRatio: f.rangeRatio, Batch: f.batch,
 		Mix: f.mix, Lengths: f.lengths, SystemLen: f.systemLen, Prefixes: f.prefixes, PrefixLen: f.prefixLen, MultiTurn: f.multiTurn, Strict: f.strict,
-		TimeUnit: f.timeUnit, TickSpread: time.Duration(f.tickSpread)}
+		Tokenizer: f.tokenizer, TimeUnit: f.timeUnit, TickSpread: time.Duration(f.tickSpread)}
+	if w.Tokenizer == "server" {
+		w.Tokenizer = "" // the way of all runs
+	}
 	if w.Dataset == "images" {
 		w.Images, w.ImageSize, w.ImageType = f.images, f.imageSize, f.imageType
 	}

@@ -97,6 +97,7 @@ type Options struct {
 	Extra          json.RawMessage
 	Header         []wire.Field // authorisation and the user's own
 	KeepText       bool
+	Count          func(text string) int // tokens of a text, where the server tells no count; nil = nobody knows
 
 	// Verify decodes every event in both ways, where the dialect has two, and panics when they differ. It is for tests.
 	Verify bool

@@ -410,9 +410,25 @@ func (f *Fold) serverTime(t ServerTime) {
 	f.server = append(f.server, t)
 }
 
+// reads tells whether the text of the answer is wanted: to be kept, or to be counted.
+func (f *Fold) reads() bool { return f.o.KeepText || f.o.Count != nil }
+
+// count is the tokens of the whole text, each part once: what was thought, said and called.
+func (f *Fold) count() (n int) {
+	for _, text := range [][]byte{f.thought, f.text} {
+		if len(text) > 0 {
+			n += f.o.Count(string(text))
+		}
+	}
+	for _, key := range f.toolIDs {
+		n += f.o.Count(string(f.tools[key].name)) + f.o.Count(string(f.tools[key].arguments))
+	}
+	return n
+}
+
 // keep gathers the text, when it is wanted.
 func (f *Fold) keep(o *Output) {
-	if !f.o.KeepText {
+	if !f.reads() {
 		return
 	}
 	if f.text == nil {
@@ -553,7 +569,7 @@ func (f *Fold) endOfStream(end func(bench.Outcome, string)) {
 
 // endOfPlain reads a body that is no stream.
 func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
-	f.delta.reset(f.o.KeepText)
+	f.delta.reset(f.reads())
 	if h, ok := f.dec.(Headed); ok {
 		h.Head(f.body.Header(), &f.delta)
 	}
@@ -605,7 +621,7 @@ func (f *Fold) finish() bench.Finish {
 
 // serverWords are the first bytes of a failed response, or the message in it.
 func (f *Fold) serverWords() string {
-	f.delta.reset(f.o.KeepText)
+	f.delta.reset(f.reads())
 	if err := f.dec.Body(f.whole, &f.delta); err == nil && f.delta.Error != "" {
 		return f.delta.Error
 	}
@@ -674,6 +690,8 @@ func (f *Fold) tokens() {
 		r.OSL, r.OSLSource = opt.Some(total), bench.FromCount
 	case ok:
 		r.OSL, r.OSLSource = opt.Some(total), bench.FromUsage
+	case len(f.times) > 0 && f.o.Count != nil && len(f.choices) <= 1: // the texts of several answers are not kept apart
+		r.OSL, r.OSLSource = opt.Some(f.count()), bench.FromTokenizer
 	case len(f.times) > 0:
 		r.OSL, r.OSLSource = opt.Some(len(f.times)), bench.FromEstimate
 	}

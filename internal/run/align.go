@@ -34,14 +34,17 @@ const (
 )
 
 // makePrompts finds out how to make prompts of a wanted length, as the first server counts them: by token ids where the endpoint
-// takes them, by text aligned through /tokenize, or by text aligned through two or three probes with one output token each.
+// takes them, by text that a tokenizer counts here, by text aligned through /tokenize, or by text aligned through two or three probes with one output token each.
 func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 	if !p.invents() {
 		return nil
 	}
-	if _, ids := p.dataset.(workload.RandomIDs); offline && (ids || p.Endpoint.Can.IDsOnly) {
+	if _, ids := p.dataset.(workload.RandomIDs); (offline || p.Spec.Workload.Tokenizer == noTokenizer) && (ids || p.Endpoint.Can.IDsOnly) {
 		p.setMaker(workload.IDs{Low: lowID, High: highID})
 		return nil
+	}
+	if done, err := p.alignHere(ctx, offline); done || err != nil {
+		return err
 	}
 	if offline {
 		p.setMaker(workload.Text{Words: workload.Words(), PerWord: 1, Overhead: p.queryWords(), Query: p.queryWords(), How: "estimate: one word is one token (no server was asked)"})
@@ -161,8 +164,10 @@ func (p *Plan) alignText(count func([]string) (int, bool), how string, cheap boo
 	if p.Endpoint.Task != bench.Generate {
 		words = words[:mostInputs]
 	}
-	if limit, ok := p.Sheet.Engines[0].MaxLen.Get(); ok {
-		words = words[:max(leastWords, min(len(words), limit/2))]
+	if e := p.Sheet.Engines; len(e) > 0 {
+		if limit, ok := e[0].MaxLen.Get(); ok {
+			words = words[:max(leastWords, min(len(words), limit/2))]
+		}
 	}
 	few, ok := count(words[:fewWords])
 	if !ok {

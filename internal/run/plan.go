@@ -23,6 +23,7 @@ import (
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/opt"
 	"github.com/prony-bench/prony/internal/telemetry"
+	"github.com/prony-bench/prony/internal/token"
 	"github.com/prony-bench/prony/internal/wire"
 	"github.com/prony-bench/prony/internal/workload"
 )
@@ -48,6 +49,9 @@ type Deps struct {
 	// Calibration returns the last calibration of a machine and a client, or nil and why none of those that are stored holds; nil = nobody
 	// knows.
 	Calibration func(bench.Host, bench.ClientReport) (c *bench.Calibration, why string)
+
+	// Tokenizer loads a tokenizer by its name; nil = there is none to be had.
+	Tokenizer func(ctx context.Context, name string) (*token.Tokenizer, error)
 
 	// EngineProcess makes the command that starts this program as an engine (isolate.Serve); nil = it cannot be.
 	EngineProcess func() *exec.Cmd
@@ -80,10 +84,11 @@ type Plan struct {
 	deps    Deps
 	secrets []string
 	form    *form
-	found   []discover.Found           // by target
-	tls     *tls.Config                // nil = the system's settings
-	tested  *bench.StampTest           // of the grades of the stamps; nil = not tested
-	asking  map[string]*http.Transport // by target, while the plan is being made
+	found   []discover.Found                 // by target
+	tls     *tls.Config                      // nil = the system's settings
+	tested  *bench.StampTest                 // of the grades of the stamps; nil = not tested
+	counter func() (*token.Tokenizer, error) // waits for the tokenizer; nil = none was asked for
+	asking  map[string]*http.Transport       // by target, while the plan is being made
 }
 
 // Prepare resolves the targets, asks the first one who it is, and finds out how long its prompts must be. Offline asks nobody:
@@ -94,6 +99,7 @@ func Prepare(ctx context.Context, spec bench.Spec, deps Deps, offline bool) (*Pl
 	p.secrets = append(p.secrets, inBody...)
 	defer p.stopAsking()
 	look := p.lookAround(ctx, offline)
+	p.startTokenizer(ctx)
 	err := p.prepare(ctx, offline)
 	here := look()
 	if err == nil && !offline {
@@ -152,6 +158,9 @@ func (p *Plan) prepare(ctx context.Context, offline bool) error {
 		}
 	}
 	if err := p.choose(offline); err != nil {
+		return err
+	}
+	if err := p.takeTokenizer(); err != nil {
 		return err
 	}
 	if err := p.makePrompts(ctx, offline); err != nil || !p.invents() {
