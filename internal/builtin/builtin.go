@@ -79,5 +79,6 @@ func Datasets() catalog.Catalog[workload.Dataset] {
 		workload.Azure(),
 		workload.BurstGPT(),
 		workload.Bailian(),
+		workload.ServeGen{},
 	)
 }

@@ -154,6 +154,7 @@ Exit codes: 0 fine, 1 internal, disk full or output not written, 2 usage, 3 a ga
 var flagAliases = map[string]string{
 	"base-url": "url", "dataset-name": "dataset", "num-warmups": "warmup-requests", "metric-percentiles": "percentiles",
 	"random-input-len": "isl", "random-output-len": "osl", "num-prompts": "num-requests", "request-count": "num-requests",
+	"prefix-repetition-num-prefixes": "prefixes", "prefix-repetition-prefix-len": "prefix-len", "prefix-repetition-suffix-len": "isl", "prefix-repetition-output-len": "osl",
 	"random-range-ratio": "range-ratio", "request-id-prefix": "request-id",
 }
 

@@ -34,7 +34,7 @@ and trtllm-bench are read, too. Files are UTF-8. A row that cannot be used is sk
 
 --dataset random-ids is random of token ids and nothing else. --dataset prefix makes prompts that begin alike (--system-len, --prefixes,
 --prefix-len). --dataset images adds pictures that are made (--images, --image-size, --image-type). --dataset sharegpt takes recorded
-conversations, --multi-turn all of their turns. mooncake, azure, burstgpt and bailian are traces: --arrivals trace sends at their times,
+conversations, --multi-turn all of their turns. mooncake, azure, burstgpt, bailian and servegen are traces: --arrivals trace sends at their times,
 --tick-spread spreads requests of one moment. docs/data-sets.md says more of each; prony workload show prints what would be sent.`,
 	}
 }

@@ -59,8 +59,8 @@ func (Images) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	}
 	return func(yield func(bench.Request, error) bool) {
 		r := c.stream()
-		pixels := rng.New(c.Seed, "workload/pixels/"+c.Phase)
-		offset := c.Maker.Offset(rng.New(c.Seed, "workload/prefix"))
+		pixels := rng.New(c.Seed, c.stretch("workload/pixels"))
+		offset := c.offset()
 		for i := 0; ; i++ {
 			n, out, class := law.Draw(r)
 			q := bench.Request{OSL: out, Class: class}

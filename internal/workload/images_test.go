@@ -65,7 +65,7 @@ func TestImagesGolden(t *testing.T) {
 	for _, q := range take(t, Images{}, Config{Spec: bench.Workload{ISL: "20", OSL: "5", Images: "2", ImageSize: "33x40", ImageType: "png"}, Maker: text, Seed: 7}, 10) {
 		fmt.Fprintf(h, "%s %d\n", q.Messages[0].Content, q.OSL)
 	}
-	if h.Sum64() != 0xd649e2155f24f6f1 { // as Go 1.26 compresses
+	if h.Sum64() != 0xdeaba55f9a3eefcd { // as Go 1.26 compresses
 		t.Errorf("hash %#x", h.Sum64())
 	}
 }

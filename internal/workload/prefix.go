@@ -45,15 +45,15 @@ func (Prefix) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	}
 	return func(yield func(bench.Request, error) bool) {
 		r := c.stream()
-		offset := c.Maker.Offset(rng.New(c.Seed, "workload/prefix"))
-		order := rng.New(c.Seed, "workload/order/"+c.Phase)
+		offset := c.offset()
+		order := rng.New(c.Seed, c.stretch("workload/order"))
 		var left []int
 		for i := 0; ; i++ {
 			n, out, class := law.Draw(r)
 			q := bench.Request{ISL: w.SystemLen + w.PrefixLen + n, OSL: out, Class: class}
 			var parts []Part
 			if w.SystemLen > 0 {
-				parts = append(parts, Part{c.number(offset, 0), w.SystemLen, rng.New(c.Seed, "workload/system/"+c.Phase)})
+				parts = append(parts, Part{c.number(offset, 0), w.SystemLen, rng.New(c.Seed, c.stretch("workload/system"))})
 			}
 			if w.Prefixes > 0 {
 				// every prefix once, in a random order, then all again: each has as many prompts
@@ -62,7 +62,7 @@ func (Prefix) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 				}
 				k := left[0]
 				left = left[1:]
-				parts = append(parts, Part{c.number(offset, 1+k), w.PrefixLen, rng.New(c.Seed, "workload/prefix/"+c.Phase+"/"+strconv.Itoa(k))})
+				parts = append(parts, Part{c.number(offset, 1+k), w.PrefixLen, rng.New(c.Seed, c.stretch("workload/prefixes")+"/"+strconv.Itoa(k))})
 			}
 			parts = append(parts, Part{c.number(offset, 1+w.Prefixes+i), n, r})
 			c.Maker.Join(&q, parts)

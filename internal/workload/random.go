@@ -61,7 +61,7 @@ func (c Config) random(name string) (iter.Seq2[bench.Request, error], error) {
 	}
 	return func(yield func(bench.Request, error) bool) {
 		r := c.stream()
-		offset := c.Maker.Offset(rng.New(c.Seed, "workload/prefix"))
+		offset := c.offset()
 		if c.inputs() {
 			c.batches(isl, r, offset)(yield)
 			return

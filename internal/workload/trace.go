@@ -269,7 +269,7 @@ func (t Trace) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 		defer f.Close()
 		in := &lines{f: f}
 		r := c.stream()
-		offset := c.Maker.Offset(rng.New(c.Seed, "workload/prefix"))
+		offset := c.offset()
 		var row traceRow
 		for lap, k := 0, 0; ; k++ {
 			if k == len(x.places) {
@@ -299,7 +299,7 @@ func (t Trace) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 func (t Trace) request(c Config, x *traceIndex, row *traceRow, p place, lap, offset int, r *rng.Stream) bench.Request {
 	q := bench.Request{ISL: row.in, OSL: row.out, Class: row.class}
 	blocks := int(x.most) + 1
-	name, number := "workload/block/", offset+lap*(blocks+len(x.places))
+	name, number := c.stretch("workload/block")+"/", offset+lap*(blocks+len(x.places))
 	if c.Phase == bench.Warmup {
 		name, number = "workload/warmup/block/", offset-(lap+1)*(blocks+len(x.places))
 	}

@@ -57,9 +57,21 @@ type Config struct {
 func (c Config) inputs() bool { return c.Task.Or(bench.Generate) != bench.Generate }
 
 // stream returns the random numbers of a phase.
-func (c Config) stream() *rng.Stream {
-	if c.Phase != "" && c.Phase != bench.Measure { // a warm-up, or one of several measured phases
-		return rng.New(c.Seed, "workload/"+c.Phase)
+func (c Config) stream() *rng.Stream { return rng.New(c.Seed, c.stretch("workload")) }
+
+// stretch names the random numbers of a purpose in a phase, so that no two phases send the same prompts.
+func (c Config) stretch(purpose string) string {
+	if c.Phase == "" || c.Phase == bench.Measure {
+		return purpose
 	}
-	return rng.New(c.Seed, "workload")
+	return purpose + "/" + c.Phase
+}
+
+// offset is the number of the phase's first prompt. The warm-up counts from the same one, the other way.
+func (c Config) offset() int {
+	name := "workload/prefix"
+	if c.Phase != bench.Warmup {
+		name = c.stretch(name)
+	}
+	return c.Maker.Offset(rng.New(c.Seed, name))
 }
