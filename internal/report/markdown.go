@@ -73,6 +73,10 @@ func (Markdown) Render(w io.Writer, m *Model) error {
 		d.head("Tokens")
 		d.facts(m.Tokens)
 	}
+	if len(m.Phases.Rows) > 0 {
+		d.head("Phases")
+		d.grid(m.Phases, true)
+	}
 	if len(m.Targets.Rows) > 0 {
 		d.head("Targets")
 		d.grid(m.Targets, true)

@@ -51,6 +51,7 @@ type Model struct {
 	Tokens      []Fact
 	TimeLimits  string // of the requests
 	Targets     Grid
+	Phases      Grid
 	Conditions  []Section
 	Environment []Section
 	Command     string // to repeat the run, quoted for a shell
@@ -139,6 +140,7 @@ func New(man *bench.Manifest, sum *bench.Summary, records []bench.Record, dir st
 	b.failures(m)
 	b.tokens(m)
 	b.targets(m)
+	b.phases(m)
 	b.conditions(m)
 	b.environment(m)
 	b.command(m)

@@ -32,6 +32,7 @@ func (t Text) Render(w io.Writer, m *Model) error {
 	p.parts(m)
 	p.table(m.Metrics)
 	p.rates(m)
+	p.phases(m)
 	p.targets(m)
 	p.failures(m)
 	p.notices(m)
@@ -296,6 +297,9 @@ func glued(unit string) string {
 
 // targets writes a line a target: its address, then its numbers.
 func (p *page) targets(m *Model) { p.grid(m.Targets) }
+
+// phases writes a line a phase.
+func (p *page) phases(m *Model) { p.grid(m.Phases) }
 
 // parts writes the sections of an experiment: what each says, then its table.
 func (p *page) parts(m *Model) {
