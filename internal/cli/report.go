@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -37,12 +38,12 @@ With --refold it decodes the kept transcripts again (--keep-transcripts) in plac
   prony report runs/2026-11-29T15-20-01Z-qwen3 --format md
   prony report runs/2026-11-29T15-20-01Z-qwen3 --format csv --out result.csv`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.renderers().Get(format)
 			if err != nil {
 				return fault.Wrap(fault.Usage, err, "--format", "text is what a run prints")
 			}
-			res, err := reopen(args[0], refold)
+			res, err := a.reopen(cmd.Context(), args[0], refold)
 			if err != nil {
 				return err
 			}
@@ -62,7 +63,7 @@ With --refold it decodes the kept transcripts again (--keep-transcripts) in plac
 }
 
 // reopen reads a run directory.
-func reopen(path string, refold bool) (*run.Result, error) {
+func (a *app) reopen(ctx context.Context, path string, refold bool) (*run.Result, error) {
 	dir, err := store.Open(path)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,11 @@ func reopen(path string, refold bool) (*run.Result, error) {
 		if !ok {
 			return nil, fault.Usagef("", "%s has no endpoint %q", d.Name(), m.Spec.Target.Endpoint)
 		}
-		res.Records, err = run.Refold(dir, m, ep)
+		count, err := a.counterOf(ctx, &m.Spec)
+		if err != nil {
+			return nil, err
+		}
+		res.Records, err = run.Refold(dir, m, ep, count)
 		return res, err
 	}
 	for r, err := range dir.Records() {

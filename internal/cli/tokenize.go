@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/hub"
 	"github.com/prony-bench/prony/internal/token"
@@ -104,6 +105,21 @@ func (a *app) loadTokenizer(ctx context.Context, name string, download bool) (*t
 	h := hub.FromEnv(a.Getenv)
 	h.Download, h.Say = download, a.say
 	return h.Tokenizer(ctx, name, hub.KeptTokenizers(a.Getenv))
+}
+
+// counterOf returns what counts the tokens of a run's answers again: its tokenizer, which must be the same file; nil = it had none.
+func (a *app) counterOf(ctx context.Context, s *bench.Spec) (func(string) int, error) {
+	if s.Workload.TokenizerSHA == "" || s.Target.Task != bench.Generate {
+		return nil, nil
+	}
+	t, err := a.loadTokenizer(ctx, s.Workload.Tokenizer, false)
+	if err != nil {
+		return nil, err
+	}
+	if t.Digest() != s.Workload.TokenizerSHA {
+		return nil, fault.Usagef("the run had the file with SHA-256 "+s.Workload.TokenizerSHA, "the tokenizer %s is another one than that of the run", s.Workload.Tokenizer)
+	}
+	return t.Count, nil
 }
 
 // text reads one text, or the ids of one.

@@ -186,12 +186,13 @@ func (t *task) kept(tr *wire.Transcript, r *bench.Record) *store.Kept {
 const mostRefolded = 1 << 20
 
 // Refold folds kept transcripts again, with the dialects of today. Records of requests that were never sent are taken over.
-func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint) ([]bench.Record, error) {
+// Count counts the tokens of a text, as the tokenizer of the run does; nil = it had none.
+func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint, count func(text string) int) ([]bench.Record, error) {
 	form, err := newForm(&m.Spec)
 	if err != nil {
 		return nil, err
 	}
-	o := &dialect.Options{Stream: m.Spec.Target.Stream, ForceLength: m.Spec.Workload.ForceLength, KeepText: m.Spec.Keep.Text || form != nil}
+	o := &dialect.Options{Stream: m.Spec.Target.Stream, ForceLength: m.Spec.Workload.ForceLength, KeepText: m.Spec.Keep.Text || form != nil, Count: count}
 	var out []bench.Record
 	for k, err := range d.Kept() {
 		if err != nil {

@@ -158,7 +158,7 @@ func TestFormOfARun(t *testing.T) {
 		t.Errorf("%v", said)
 	}
 	engine, _ := testDeps(nil).Engines.Get("vllm")
-	again, err := Refold(res.Dir, res.Manifest, engine.Endpoints()[0])
+	again, err := Refold(res.Dir, res.Manifest, engine.Endpoints()[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}

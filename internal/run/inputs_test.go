@@ -155,7 +155,7 @@ func TestInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		ep, _ := engine.Endpoint(m.Target.Endpoint)
-		again, err := Refold(res.Dir, res.Manifest, ep)
+		again, err := Refold(res.Dir, res.Manifest, ep, nil)
 		if err != nil || len(again) != 20 || again[0].Outcome != bench.OK || again[0].Inputs != c.batch || again[0].ISL != res.Records[0].ISL {
 			t.Errorf("%s folded again: %v %+v", c.name, err, again[0])
 		}

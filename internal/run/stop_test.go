@@ -328,7 +328,7 @@ func TestRefold(t *testing.T) {
 		w.spec.Phases[0].Stop.Requests = 40
 		res := w.do()
 		d, _ := w.deps.Engines.Get(res.Manifest.Spec.Target.Engine)
-		again, err := Refold(res.Dir, res.Manifest, d.Endpoints()[0])
+		again, err := Refold(res.Dir, res.Manifest, d.Endpoints()[0], nil)
 		if err != nil {
 			w.t.Fatal(err)
 		}
