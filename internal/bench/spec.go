@@ -210,7 +210,13 @@ type Load struct {
 func (l Load) Open() bool { return l.Shape != Closed && l.Shape != Users && l.Shape != Prefill }
 
 // Paced tells whether the schedule gives each request a due time of its own.
-func (l Load) Paced() bool { return l.Open() && l.Shape != Inf && l.Shape != Phases }
+func (l Load) Paced() bool {
+	switch l.Shape {
+	case Constant, Poisson, Gamma, Weibull, Trace:
+		return true
+	}
+	return false
+}
 
 // Gated tells whether a place is taken again at another moment than the end of the request before, or places come and go.
 func (l Load) Gated() bool {

@@ -36,7 +36,7 @@ type Manifest struct {
 	Stopped       string                `json:"stopped,omitempty"`    // in words, when it did not end by itself
 	MeasureFrom   opt.Of[time.Duration] `json:"measure_ns,omitzero"`  // when the measured phase began
 	MeasureTo     opt.Of[time.Duration] `json:"measured_ns,omitzero"` // when its last request had ended
-	Ran           []Ran                 `json:"phases,omitempty"`         // the phases that began, in order
+	Ran           []Ran                 `json:"phases,omitempty"`     // the phases that began, in order
 	Client        ClientReport          `json:"client"`
 	Calibration   *Calibration          `json:"calibration,omitempty"`    // the last one of this machine with the grade of the stamps in use
 	NoCalibration string                `json:"no_calibration,omitempty"` // why none of those that are stored holds for this run
@@ -466,10 +466,10 @@ type LoadResult struct {
 	Concurrency int             `json:"concurrency,omitempty"`
 	Cap         int             `json:"cap,omitempty"`
 	Profile     string          `json:"profile,omitempty"` // how the rate or the concurrency went with time
-	Asked       opt.Of[float64] `json:"asked"`    // the flag; of a rate that goes with time its mean
-	Offered     opt.Of[float64] `json:"offered"`  // of the drawn schedule
-	Sent        opt.Of[float64] `json:"sent"`     // of the send times
-	Attained    opt.Of[float64] `json:"attained"` // sent / offered
+	Asked       opt.Of[float64] `json:"asked"`             // the flag; of a rate that goes with time its mean
+	Offered     opt.Of[float64] `json:"offered"`           // of the drawn schedule
+	Sent        opt.Of[float64] `json:"sent"`              // of the send times
+	Attained    opt.Of[float64] `json:"attained"`          // sent / offered
 	Arrivals    *ArrivalTest    `json:"arrival_test"`
 	InFlight    InFlight        `json:"in_flight"`
 }
