@@ -72,6 +72,7 @@ func Datasets() catalog.Catalog[workload.Dataset] {
 		workload.RandomIDs{},
 		workload.Prefix{},
 		workload.Images{},
+		workload.LongContext{},
 		workload.Lines{},
 		workload.JSONL{},
 		workload.ShareGPT{},

@@ -68,10 +68,12 @@ func (c Config) stretch(purpose string) string {
 }
 
 // offset is the number of the phase's first prompt. The warm-up counts from the same one, the other way.
-func (c Config) offset() int {
+func (c Config) offset() int { return c.Maker.Offset(c.prefixStream()) }
+
+func (c Config) prefixStream() *rng.Stream {
 	name := "workload/prefix"
 	if c.Phase != bench.Warmup {
 		name = c.stretch(name)
 	}
-	return c.Maker.Offset(rng.New(c.Seed, name))
+	return rng.New(c.Seed, name)
 }
