@@ -163,7 +163,7 @@ func (p *Plan) prepare(ctx context.Context, offline bool) error {
 	if err := p.takeTokenizer(); err != nil {
 		return err
 	}
-	if err := p.makePrompts(ctx, offline); err != nil || !p.invents() {
+	if err := p.makePrompts(ctx, offline); err != nil || !p.invents() && p.Options.Count == nil {
 		return err
 	}
 	return p.look() // now that it is known how prompts are made
@@ -438,7 +438,7 @@ func shortList(s []string) string {
 
 // config is what the data set is opened with.
 func (p *Plan) config(phase string) workload.Config {
-	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Chat, Cache: p.files}
+	c := workload.Config{Spec: p.Spec.Workload, Phase: phase, Seed: p.Spec.Seed, Maker: p.Maker, Chat: p.Endpoint.Chat, Cache: p.files, Count: p.Options.Count}
 	if p.Endpoint.Codec != nil {
 		c.Task = opt.Some(p.Endpoint.Task)
 	}

@@ -44,9 +44,11 @@ func (LongContext) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 	if err != nil {
 		return nil, err
 	}
+	found := bench.Rows{Read: 1, Kept: 1, Notes: []string{fmt.Sprintf("%d bytes", len(body))}}
 	if c.Count == nil {
-		c.tell(&bench.Rows{Read: 1, Kept: 1, Notes: []string{fmt.Sprintf("%d bytes; prompt lengths are an estimate at 4 bytes a token", len(body))}})
+		found.Notes[0] += ", prompt lengths are an estimate at 4 bytes a token"
 	}
+	c.tell(&found)
 	words := Words()
 	return func(yield func(bench.Request, error) bool) {
 		r := c.stream()

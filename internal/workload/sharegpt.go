@@ -136,16 +136,17 @@ func (ShareGPT) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 		found, err := count.done()
 		if err == nil {
 			x.found = *found
-			if law == nil && c.Count == nil {
-				x.found.Notes = []string{"output lengths are those of the recorded replies, estimated at 4 bytes a token"}
-			}
 		}
 		return x, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.tell(&x.found)
+	found := x.found
+	if law == nil && c.Count == nil {
+		found.Notes = []string{"output lengths are those of the recorded replies, estimated at 4 bytes a token"}
+	}
+	c.tell(&found)
 	return func(yield func(bench.Request, error) bool) {
 		f, err := open(c.Spec.Path)
 		if err != nil {
