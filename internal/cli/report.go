@@ -16,6 +16,7 @@ import (
 	"github.com/prony-bench/prony/internal/report"
 	"github.com/prony-bench/prony/internal/run"
 	"github.com/prony-bench/prony/internal/store"
+	"github.com/prony-bench/prony/internal/sweep"
 )
 
 // renderers are the words for --format.
@@ -33,6 +34,8 @@ func (a *app) reportCommand() *cobra.Command {
 report.html and report.md. It works on the directory of a run that was killed, too: what had ended by then is in the journal. Where
 the directory may not be written to, the results are shown and the exit code is 1.
 
+Of the directory of a sweep it shows the curve, and writes its report.html and report.md.
+
 With --refold it decodes the kept transcripts again (--keep-transcripts) in place of reading the journal.`,
 		Example: `  prony report runs/2026-11-29T15-20-01Z-qwen3
   prony report runs/2026-11-29T15-20-01Z-qwen3 --format md
@@ -42,6 +45,9 @@ With --refold it decodes the kept transcripts again (--keep-transcripts) in plac
 			r, err := a.renderers().Get(format)
 			if err != nil {
 				return fault.Wrap(fault.Usage, err, "--format", "text is what a run prints")
+			}
+			if sweep.Is(args[0]) {
+				return a.reportSweep(args[0], r, out)
 			}
 			res, err := a.reopen(cmd.Context(), args[0], refold)
 			if err != nil {

@@ -284,7 +284,11 @@ func (a *app) sweep(ctx context.Context, f *sweepFlags, set *pflag.FlagSet) erro
 		return run.FirstFault(err)
 	}
 	rerr := a.writeSweep(c.Dir, curve)
-	if perr := a.printSweep(c.Dir, curve, f.json); err == nil {
+	r := a.textRenderer(false, afterSweep(c.Dir, curve))
+	if f.json {
+		r = report.JSON{}
+	}
+	if perr := a.printSweep(c.Dir, curve, r); err == nil {
 		err = perr
 	}
 	if err = errors.Join(err, rerr); err != nil {
@@ -406,14 +410,17 @@ func writeNew(path string, content []byte) error {
 }
 
 // printSweep prints the result on stdout.
-func (a *app) printSweep(dir string, curve *bench.Curve, asJSON bool) error {
+func (a *app) printSweep(dir string, curve *bench.Curve, r report.Renderer) error {
 	var err error
-	if asJSON {
+	switch r.Name() {
+	case report.JSON{}.Name():
 		enc := json.NewEncoder(a.Stdout)
 		enc.SetIndent("", "  ")
 		err = enc.Encode(curve)
-	} else {
-		err = a.textRenderer(false, a.afterSweep(dir, curve)).Render(a.Stdout, report.NewSweep(curve, dir))
+	case report.CSV{}.Name():
+		err = report.CurveCSV(a.Stdout, curve)
+	default:
+		err = r.Render(a.Stdout, report.NewSweep(curve, dir))
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the result cannot be printed", "it is kept in "+dir)
@@ -421,8 +428,26 @@ func (a *app) printSweep(dir string, curve *bench.Curve, asJSON bool) error {
 	return nil
 }
 
+// reportSweep shows a sweep that was made before.
+func (a *app) reportSweep(dir string, r report.Renderer, out string) error {
+	curve, err := sweep.Load(dir)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		file := &bytes.Buffer{}
+		shown := *a
+		shown.Stdout = file
+		if err := shown.printSweep(dir, curve, r); err != nil {
+			return err
+		}
+		return run.FirstFault(errors.Join(a.writeSweep(dir, curve), writeNew(out, file.Bytes())))
+	}
+	return run.FirstFault(errors.Join(a.writeSweep(dir, curve), a.printSweep(dir, curve, r)))
+}
+
 // afterSweep names the command that is worth trying after a sweep.
-func (a *app) afterSweep(dir string, curve *bench.Curve) string {
+func afterSweep(dir string, curve *bench.Curve) string {
 	if curve.State == bench.Interrupted || curve.State == bench.Stopped {
 		return "prony sweep --resume " + report.ShellQuote(dir)
 	}

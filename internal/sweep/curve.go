@@ -454,7 +454,14 @@ func knee(c *bench.Curve) bench.Knee {
 	return k
 }
 
-// caveats gathers what bears on the curve, and its verdict: void without a usable run, doubtful when a run is not valid.
+// expected are the caveats that a level has because of what breaks it: they tell of the server, and cast no doubt on the curve.
+var expected = map[string][]string{
+	Saturation: {"drifting", "no_plateau"},
+	SLO:        {"drifting", "no_plateau"},
+	Errors:     {"failures", "mostly_failed", "no_success"},
+}
+
+// caveats gathers what bears on the curve, and its verdict: void without a usable run, doubtful when a run is, by more than what its level shows.
 func (s *sweeper) caveats() ([]bench.Caveat, bench.Verdict) {
 	out := []bench.Caveat{}
 	usable, doubtful := 0, false
@@ -464,8 +471,11 @@ func (s *sweeper) caveats() ([]bench.Caveat, bench.Verdict) {
 		l := &s.curve.Levels[i]
 		for _, r := range l.Runs {
 			usable += count(r.Verdict != bench.Void)
-			doubtful = doubtful || r.Verdict != bench.Valid
 			for _, code := range r.Caveats {
+				if slices.ContainsFunc(l.Breaks, func(why string) bool { return slices.Contains(expected[why], code) }) {
+					continue // it is what the level shows
+				}
+				doubtful = true
 				if runs[code] == nil {
 					order = append(order, code)
 				}

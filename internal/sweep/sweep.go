@@ -96,6 +96,12 @@ func Start(c *Config, command []string) (*bench.Curve, error) {
 	return curve, write(&store.Dir{Path: c.Dir}, curve)
 }
 
+// Is tells whether a directory is that of a sweep.
+func Is(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, File))
+	return err == nil
+}
+
 // Load reads the curve of a sweep's directory.
 func Load(dir string) (*bench.Curve, error) {
 	b, err := os.ReadFile(filepath.Join(dir, File))
