@@ -31,8 +31,9 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Send one workload at one load to one server, and measure it",
 		Long: `run sends requests to a server, measures each, and prints what the numbers are and how far they can be trusted.
 
-The load is a closed loop (--concurrency N) or an open loop (--request-rate R, arrivals by --burstiness, optionally under
---max-concurrency). Everything is kept in a run directory: manifest.json (every condition), requests.jsonl (one line a request),
+The load is a closed loop (--concurrency N), users (--users N --think 5s), or an open loop (--request-rate R, arrivals by --burstiness,
+optionally under --max-concurrency). Rate and concurrency may go with time: linear:1,50,60s and the like. --arrivals trace sends when the
+data set says. -f reads all flags from a YAML spec, with several phases, or repeats the run of a manifest.json. Everything is kept in a run directory: manifest.json (every condition), requests.jsonl (one line a request),
 summary.json, requests.parquet, report.html and report.md.
 
 Flags that vLLM's bench has too mean the same here and are marked (vLLM).`,
@@ -42,6 +43,8 @@ Flags that vLLM's bench has too mean the same here and are marked (vLLM).`,
   prony run --url http://127.0.0.1:8000 --request-rate 10 --goodput "ttft:500 tpot:50" --warmup-requests 20
   prony run --url http://127.0.0.1:8000 --dataset jsonl --dataset-path prompts.jsonl --keep-text
   prony run --url http://127.0.0.1:8000 --dry-run
+  prony run --url http://127.0.0.1:8000 --request-rate linear:1,50,5m --duration 5m
+  prony run --url http://127.0.0.1:8000 --users 100 --think exp:5s --duration 10m
   prony run -f spec.yaml
   prony run -f runs/20261130-101500-llama/manifest.json`,
 		Args: cobra.NoArgs,
