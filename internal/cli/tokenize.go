@@ -11,10 +11,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/prony-bench/prony/internal/bench"
+	"github.com/prony-bench/prony/internal/chat"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/hub"
 	"github.com/prony-bench/prony/internal/token"
@@ -31,6 +33,7 @@ type tokenizeJob struct {
 	tokenizer                          string
 	special, decode, skip, count, json bool
 	download                           bool
+	template                           func() (*chat.Template, error) // of the model
 }
 
 func (a *app) tokenizeCommand() *cobra.Command {
@@ -49,6 +52,8 @@ in some 0.1 s.
 With --jsonl each line of the input is an object, and so is each line of the output:
   {"text":"Hello"}   gives {"ids":[9906]}, or with --count {"count":1}
   {"ids":[9906]}     with --decode gives {"text":"Hello"}
+  {"messages":[{"role":"user","content":"Hello"}]}
+                     gives the ids of the whole prompt, by the chat template of the model, with the begin of the answer
 
 Special tokens that stand in a text are found as such. --add-special-tokens adds those that the model wants around a text.`,
 		Example: `  prony tokenize --tokenizer ./Qwen3-8B < prompt.txt
@@ -81,6 +86,7 @@ func (a *app) tokenize(ctx context.Context, j *tokenizeJob, args []string) error
 		return fault.New(fault.Usage, "--skip-special-tokens goes with --decode only", "")
 	}
 	get := token.Background(func() (*token.Tokenizer, error) { return a.loadTokenizer(ctx, j.tokenizer, j.download) })
+	j.template = sync.OnceValues(func() (*chat.Template, error) { return a.loadTemplate(ctx, j.tokenizer, j.download) })
 	in := a.Stdin
 	if len(args) > 0 && args[0] != "-" {
 		f, err := os.Open(args[0])
@@ -120,6 +126,26 @@ func (a *app) counterOf(ctx context.Context, s *bench.Spec) (func(string) int, e
 		return nil, fault.Usagef("the run had the file with SHA-256 "+s.Workload.TokenizerSHA, "the tokenizer %s is another one than that of the run", s.Workload.Tokenizer)
 	}
 	return t.Count, nil
+}
+
+// loadTemplate loads the chat template that comes with a tokenizer.
+func (a *app) loadTemplate(ctx context.Context, name string, download bool) (*chat.Template, error) {
+	h := hub.FromEnv(a.Getenv)
+	h.Download, h.Say = download, a.say
+	return h.Template(ctx, name)
+}
+
+// chat writes messages by the chat template of the model.
+func (j *tokenizeJob) chat(messages []map[string]any) (string, error) {
+	t, err := j.template()
+	if err != nil {
+		return "", err
+	}
+	text, err := t.Render(messages)
+	if err != nil {
+		return "", fault.Wrap(fault.Usage, err, "messages", "does the model take such messages? the server's /tokenize counts what it makes of them")
+	}
+	return text, nil
 }
 
 // text reads one text, or the ids of one.
@@ -218,6 +244,8 @@ func (j *tokenizeJob) line(t *token.Tokenizer, line []byte) (any, error) {
 	var row struct {
 		Text *string  `json:"text"`
 		IDs  *[]int32 `json:"ids"`
+
+		Messages []map[string]any `json:"messages"`
 	}
 	if err := json.Unmarshal(line, &row); err != nil {
 		return nil, fault.Wrap(fault.Usage, err, "no JSON object of that form", "see `prony tokenize --help`")
@@ -232,10 +260,16 @@ func (j *tokenizeJob) line(t *token.Tokenizer, line []byte) (any, error) {
 		return struct {
 			Text string `json:"text"`
 		}{t.Decode(*row.IDs, j.skip)}, nil
+	case row.Messages != nil && row.Text == nil:
+		text, err := j.chat(row.Messages)
+		if err != nil {
+			return nil, err
+		}
+		row.Text = &text
 	case row.Text == nil:
 		return nil, fault.New(fault.Usage, `there is no "text"`, `a line is {"text":"Hello"}`)
 	}
-	ids := t.Encode(*row.Text, j.special)
+	ids := t.Encode(*row.Text, j.special && row.Messages == nil) // a template writes the special tokens by itself
 	if j.count {
 		return struct {
 			Count int `json:"count"`

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/prony-bench/prony/internal/chat"
 	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/token"
 )
@@ -34,6 +35,47 @@ func (h *Hub) Tokenizer(ctx context.Context, name, kept string) (*token.Tokenize
 		return nil, fault.Wrap(fault.Usage, err, "tokenizer "+path, "a tokenizer.json of Hugging Face's tokenizers is needed")
 	}
 	return t, nil
+}
+
+// Template loads the chat template that comes with a tokenizer: from the directory of its file, or of its repository.
+func (h *Hub) Template(ctx context.Context, name string) (*chat.Template, error) {
+	const hint = "a directory with tokenizer_config.json, and chat_template.jinja where the template is apart, has one"
+	if strings.HasPrefix(name, "builtin:") {
+		return nil, fault.New(fault.Usage, "the tokenizer "+name+" has no chat template", "give the directory of a model")
+	}
+	path, err := h.tokenizerFile(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	find := func(file string) (string, error) {
+		if beside := filepath.Join(filepath.Dir(path), file); fileExists(beside) || fileExists(name) || !IsID(name) {
+			return beside, nil
+		}
+		return h.File(ctx, Model, name, file)
+	}
+	var source, config []byte
+	if config, err = read(find, "tokenizer_config.json"); err != nil {
+		return nil, fault.Wrap(fault.Usage, err, "chat template", hint)
+	}
+	source, _ = read(find, "chat_template.jinja") // most have none
+	t, err := chat.Parse(config, string(source))
+	if err != nil {
+		return nil, fault.Wrap(fault.Usage, err, "chat template of "+name, hint)
+	}
+	return t, nil
+}
+
+func read(find func(string) (string, error), file string) ([]byte, error) {
+	path, err := find(file)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (h *Hub) tokenizerFile(ctx context.Context, name string) (string, error) {

@@ -18,7 +18,7 @@ const module = "github.com/prony-bench/prony/"
 // layers are the packages from the lowest to the highest. A package imports only packages of lower layers; within a layer only
 // what is written as `a < b`. Do not change this to make a build pass: a new arrow is a decision.
 const layers = `
-	catalog fault memnet opt plot rng stamp stats tap token tty wire
+	catalog chat fault memnet opt plot rng stamp stats tap token tty wire
 	hub profile
 	bench
 	client discover dialect metrics schedule sim store telemetry workload
