@@ -59,6 +59,19 @@ func (a *app) showPlan(p *run.Plan, j *runJob) error {
 
 func writePlan(w io.Writer, p *run.Plan, est *run.Preview) {
 	fmt.Fprintf(w, "would send   %s\n", headLine(p))
+	if len(p.Spec.Measured()) > 1 {
+		for _, ph := range p.Spec.Phases {
+			end := fmt.Sprintf("%d requests", ph.Stop.Requests)
+			switch {
+			case ph.Stop.Duration > 0:
+				end = ph.Stop.Duration.String()
+			case ph.Stop.Requests == 0:
+				end = "all of the trace"
+			}
+			fmt.Fprintf(w, "%-12s %s, %s\n", ph.Name, loadWords(ph.Load), end)
+		}
+		fmt.Fprintln(w, "of the last phase:")
+	}
 	fmt.Fprintf(w, "requests     %s\n", orWords(est.Requests, "as many as fit into the duration"))
 	if est.Seconds != nil {
 		fmt.Fprintf(w, "takes        about %s\n", spanWords(*est.Seconds))

@@ -158,7 +158,7 @@ func headLine(p *run.Plan) string {
 	case !s.Target.Stream:
 		mode = ", not streaming"
 	}
-	parts = append(parts, s.Target.Model, s.Target.Endpoint+mode, loadWords(s.Phases[len(s.Phases)-1].Load))
+	parts = append(parts, s.Target.Model, s.Target.Endpoint+mode, phaseLoads(&s))
 	switch {
 	case s.Workload.ISL != "" && s.Workload.Batch > 0:
 		parts = append(parts, fmt.Sprintf("%s tokens x %d", s.Workload.ISL, s.Workload.Batch))
@@ -166,6 +166,14 @@ func headLine(p *run.Plan) string {
 		parts = append(parts, s.Workload.ISL+" -> "+s.Workload.OSL+" tokens")
 	}
 	return oneLine(strings.Join(parts, " · "))
+}
+
+// phaseLoads says what is measured.
+func phaseLoads(s *bench.Spec) string {
+	if n := len(s.Measured()); n > 1 {
+		return fmt.Sprintf("%d phases", n)
+	}
+	return loadWords(s.Phases[len(s.Phases)-1].Load)
 }
 
 // plainShapes are those that one line has words for.
