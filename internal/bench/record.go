@@ -15,6 +15,7 @@ type Record struct {
 	Target       int     `json:"target"`
 	Conversation int     `json:"conversation"`
 	Turn         int     `json:"turn"`
+	Class        string  `json:"class,omitempty"` // of the request, where the data set has classes
 	Outcome      Outcome `json:"outcome"`
 	Status       int     `json:"status,omitempty"` // of HTTP
 	Error        string  `json:"error,omitempty"`

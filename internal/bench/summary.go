@@ -194,6 +194,7 @@ type Summary struct {
 	Series   []Second        `json:"series"`
 	Targets  []TargetResult  `json:"targets,omitempty"` // when there are several
 	Phases   []PhaseResult   `json:"phases,omitempty"`  // when several are measured; all else is about them together
+	Classes  []ClassResult   `json:"classes,omitempty"` // of requests, and turns of conversations
 	Limits   TimeLimits      `json:"time_limits"`
 	Flags    map[Flag]int    `json:"flags"`
 	Errors   []ErrorCount    `json:"errors,omitempty"`
@@ -556,6 +557,20 @@ type TargetResult struct {
 	E2EL              *Dist           `json:"e2el_ms"`
 	RequestThroughput opt.Of[float64] `json:"request_throughput"`
 	OutputThroughput  opt.Of[float64] `json:"output_throughput"`
+}
+
+// ClassResult is the result of the requests of one class, or of the first or the later turns of conversations.
+type ClassResult struct {
+	Of     string `json:"of"` // class or turn
+	Name   string `json:"name"`
+	Sent   int    `json:"sent"`
+	OK     int    `json:"ok"`
+	Failed int    `json:"failed"`
+	TTFT   *Dist  `json:"ttft_ms"`
+	TPOT   *Dist  `json:"tpot_ms"`
+	E2EL   *Dist  `json:"e2el_ms"`
+	ISL    *Dist  `json:"isl"`
+	OSL    *Dist  `json:"osl"`
 }
 
 // TimeLimits are the bounds of the requests' times, in seconds.

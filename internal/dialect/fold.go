@@ -456,7 +456,7 @@ func (f *Fold) keep(o *Output) {
 // basics fills in what the transcript says by itself.
 func (f *Fold) basics(tr *wire.Transcript) {
 	r := f.rec
-	r.ID, r.Phase, r.Conversation, r.Turn = f.req.ID, f.req.Phase, f.req.Conversation, f.req.Turn
+	r.ID, r.Phase, r.Conversation, r.Turn, r.Class = f.req.ID, f.req.Phase, f.req.Conversation, f.req.Turn, f.req.Class
 	r.Target = tr.Target
 	r.Status = f.body.Status()
 	r.Slot, r.Sent, r.Handed, r.Headers, r.End = tr.Slot, tr.Sent, tr.Handed, tr.HeadAt, tr.Ended

@@ -31,6 +31,7 @@ func Summarize(m *bench.Manifest, records []bench.Record) *bench.Summary {
 	s.Metrics = x.metrics(drift)
 	s.Targets = x.targets(drift)
 	s.Phases = x.phases()
+	s.Classes = x.classes(drift)
 	s.Limits = x.timeLimits()
 	for _, r := range x.Records {
 		for _, f := range r.Flags {

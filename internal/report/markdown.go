@@ -77,6 +77,10 @@ func (Markdown) Render(w io.Writer, m *Model) error {
 		d.head("Phases")
 		d.grid(m.Phases, true)
 	}
+	if len(m.Classes.Rows) > 0 {
+		d.head("Classes")
+		d.grid(m.Classes, true)
+	}
 	if len(m.Targets.Rows) > 0 {
 		d.head("Targets")
 		d.grid(m.Targets, true)

@@ -52,6 +52,7 @@ type Model struct {
 	TimeLimits  string // of the requests
 	Targets     Grid
 	Phases      Grid
+	Classes     Grid
 	Conditions  []Section
 	Environment []Section
 	Command     string // to repeat the run, quoted for a shell
@@ -141,6 +142,7 @@ func New(man *bench.Manifest, sum *bench.Summary, records []bench.Record, dir st
 	b.tokens(m)
 	b.targets(m)
 	b.phases(m)
+	b.classes(m)
 	b.conditions(m)
 	b.environment(m)
 	b.command(m)

@@ -33,6 +33,7 @@ func (t Text) Render(w io.Writer, m *Model) error {
 	p.table(m.Metrics)
 	p.rates(m)
 	p.phases(m)
+	p.grid(m.Classes)
 	p.targets(m)
 	p.failures(m)
 	p.notices(m)

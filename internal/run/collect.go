@@ -178,7 +178,7 @@ func (c *collector) keepReads(t *task, raw []byte, marks []wire.Mark) {
 func (t *task) kept(tr *wire.Transcript, r *bench.Record) *store.Kept {
 	return &store.Kept{ID: r.ID, Phase: r.Phase, Target: tr.Target, Due: r.Due, Slot: tr.Slot, Sent: tr.Sent, Handed: tr.Handed, HeadAt: tr.HeadAt, Ended: tr.Ended,
 		Connect: tr.Connect, TLS: tr.TLS, Reused: tr.Reused, Retried: tr.Retried, Stamp: tr.Stamp, Fail: tr.Fail, Cause: tr.Cause,
-		Conversation: t.req.Conversation, Turn: t.req.Turn, ISLAsked: t.req.ISL, OSLAsked: t.req.OSL, Tokens: t.req.Tokens, Inputs: len(t.req.Inputs),
+		Conversation: t.req.Conversation, Turn: t.req.Turn, Class: t.req.Class, ISLAsked: t.req.ISL, OSLAsked: t.req.OSL, Tokens: t.req.Tokens, Inputs: len(t.req.Inputs),
 		TopN: dialect.TopN(&t.req, &t.plan.Options), Framed: tr.Framed, Status: tr.Status, Header: tr.Header, Reads: t.reads}
 }
 
@@ -198,7 +198,7 @@ func Refold(d *store.Dir, m *bench.Manifest, ep dialect.Endpoint, count func(tex
 		if err != nil {
 			return nil, err
 		}
-		req := &bench.Request{ID: k.ID, Phase: k.Phase, Conversation: k.Conversation, Turn: k.Turn, ISL: k.ISLAsked, OSL: k.OSLAsked, Tokens: k.Tokens,
+		req := &bench.Request{ID: k.ID, Phase: k.Phase, Conversation: k.Conversation, Turn: k.Turn, Class: k.Class, ISL: k.ISLAsked, OSL: k.OSLAsked, Tokens: k.Tokens,
 			Inputs: make([]string, min(max(0, k.Inputs), mostRefolded)), Extra: fmt.Appendf(nil, `{"top_n":%d}`, k.TopN)}
 		r := dialect.NewFold(ep, req, o).End(k.Transcript())
 		form.hold(&r)

@@ -18,6 +18,7 @@ func appendRecord(out []byte, r *bench.Record) ([]byte, error) {
 	l.int("target", r.Target)
 	l.int("conversation", r.Conversation)
 	l.int("turn", r.Turn)
+	l.some("class", r.Class)
 	l.text("outcome", string(r.Outcome))
 	l.count("status", r.Status)
 	l.some("error", r.Error)

@@ -18,6 +18,7 @@ type parquetRow struct {
 	Target       int64    `parquet:"target"`
 	Conversation int64    `parquet:"conversation"`
 	Turn         int64    `parquet:"turn"`
+	Class        string   `parquet:"class,dict"`
 	Outcome      string   `parquet:"outcome,dict"`
 	Status       int64    `parquet:"status"`
 	Error        string   `parquet:"error,dict"`
@@ -83,7 +84,7 @@ func (d *Dir) WriteParquet(records iter.Seq2[bench.Record, error]) error {
 
 func rowOf(r *bench.Record) parquetRow {
 	row := parquetRow{
-		ID: int64(r.ID), Phase: r.Phase, Target: int64(r.Target), Conversation: int64(r.Conversation), Turn: int64(r.Turn),
+		ID: int64(r.ID), Phase: r.Phase, Target: int64(r.Target), Conversation: int64(r.Conversation), Turn: int64(r.Turn), Class: r.Class,
 		Outcome: string(r.Outcome), Status: int64(r.Status), Error: r.Error, RetryAfter: r.RetryAfter,
 		Due: ns(r.Due), Slot: ns(r.Slot), Sent: ns(r.Sent), Handed: ns(r.Handed), Headers: ns(r.Headers), First: ns(r.First), Second: ns(r.Second),
 		FirstAnswer: ns(r.FirstAnswer), Last: ns(r.Last), End: ns(r.End),

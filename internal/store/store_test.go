@@ -291,7 +291,7 @@ func TestSummaryRoundTrip(t *testing.T) {
 // full is a record in which every field is set.
 func full(i int) bench.Record {
 	d := func(n int) opt.Of[time.Duration] { return opt.Some(time.Duration(i + n)) }
-	return bench.Record{ID: i, Phase: bench.Measure, Target: 1, Conversation: 2, Turn: 3, Outcome: bench.OK, Status: 200, Error: "none <&>", RetryAfter: 1.5,
+	return bench.Record{ID: i, Phase: bench.Measure, Target: 1, Conversation: 2, Turn: 3, Class: "short", Outcome: bench.OK, Status: 200, Error: "none <&>", RetryAfter: 1.5,
 		Flags: []bench.Flag{bench.Clumped}, Due: d(1), Slot: d(2), Sent: d(3), Handed: d(4), Headers: d(5), First: d(6), Second: d(7), FirstAnswer: d(8), Last: d(9), End: d(10),
 		Events: []time.Duration{1, 2}, EventTokens: []int{3, 4}, EventChoice: []int{0, 1}, ISL: opt.Some(5), ISLAsked: 6, ISLSource: bench.FromIDs, OSL: opt.Some(7), OSLAsked: 8,
 		OSLSource: bench.FromUsage, Cached: opt.Some(9), Reasoning: opt.Some(10), Finish: bench.FinishStop, Choices: 2, OutEvents: 11, Merged: 12, Inputs: 18, Dimensions: 19, Reused: true, Connect: d(13), TLS: d(14),

@@ -39,8 +39,9 @@ type Kept struct {
 	Fail    wire.Fail             `json:"fail,omitempty"`
 	Cause   string                `json:"cause,omitempty"`
 
-	Conversation int `json:"conversation"`
-	Turn         int `json:"turn"`
+	Conversation int    `json:"conversation"`
+	Turn         int    `json:"turn"`
+	Class        string `json:"class,omitempty"`
 
 	ISLAsked int   `json:"isl_asked,omitempty"`
 	OSLAsked int   `json:"osl_asked,omitempty"`
