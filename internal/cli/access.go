@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/prony-bench/prony/internal/builtin"
+	"github.com/prony-bench/prony/internal/chat"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/discover"
 	"github.com/prony-bench/prony/internal/fault"
@@ -168,6 +169,9 @@ func (a *app) runDeps(f *runFlags) (run.Deps, error) {
 		return d, err
 	}
 	d.Calibration = a.calibrations()
+	d.Chat = func(ctx context.Context, name string) (*chat.Template, error) {
+		return a.loadTemplate(ctx, name, f.allowDownload)
+	}
 	d.Tokenizer = func(ctx context.Context, name string) (*token.Tokenizer, error) {
 		return a.loadTokenizer(ctx, name, f.allowDownload)
 	}

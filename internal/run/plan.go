@@ -17,6 +17,7 @@ import (
 
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/catalog"
+	"github.com/prony-bench/prony/internal/chat"
 	"github.com/prony-bench/prony/internal/client"
 	"github.com/prony-bench/prony/internal/dialect"
 	"github.com/prony-bench/prony/internal/discover"
@@ -52,6 +53,9 @@ type Deps struct {
 
 	// Tokenizer loads a tokenizer by its name; nil = there is none to be had.
 	Tokenizer func(ctx context.Context, name string) (*token.Tokenizer, error)
+
+	// Chat loads the chat template that comes with a tokenizer; nil = there is none to be had.
+	Chat func(ctx context.Context, tokenizer string) (*chat.Template, error)
 
 	// EngineProcess makes the command that starts this program as an engine (isolate.Serve); nil = it cannot be.
 	EngineProcess func() *exec.Cmd

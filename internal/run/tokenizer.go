@@ -67,18 +67,23 @@ func (p *Plan) alignHere(ctx context.Context, offline bool) (done bool, err erro
 	if !ok {
 		return false, fault.Usagef("choose another one, or leave --tokenizer out", "the tokenizer %s knows no English words", name)
 	}
-	note := ""
+	note, own, told := "", 0, false
 	if !offline {
-		own, same, err := p.added(ctx, m.Words, here)
-		if err != nil {
+		var same bool
+		if own, told, same, err = p.added(ctx, m.Words, here); err != nil {
 			return false, err
 		}
-		if !same {
+		if told && !same {
 			p.deps.say("the server counts other tokens than the tokenizer %s: is it the model's?", name)
 			note = "; the server counts others"
 		}
-		m.Overhead += own
 	}
+	if !told && p.Endpoint.Chat {
+		if own, ok = p.templated(ctx, t, m.Words[:fewWords]); ok {
+			note = " by the chat template"
+		}
+	}
+	m.Overhead += own
 	how := "text of exact length"
 	if m.PerWord != 1 {
 		how = fmt.Sprintf("estimate: text, %.3g tokens a word", m.PerWord)
@@ -88,20 +93,34 @@ func (p *Plan) alignHere(ctx context.Context, offline bool) (done bool, err erro
 	return true, nil
 }
 
-// added is how many tokens the server adds to a text, and whether it counts the text as the tokenizer does: a longer text has as many
-// more tokens there as here. A server that tells no counts adds nothing that is known of.
-func (p *Plan) added(ctx context.Context, words []string, here func([]string) (int, bool)) (own int, same bool, err error) {
+// templated is how many tokens the chat template of the model puts around a message.
+func (p *Plan) templated(ctx context.Context, t *token.Tokenizer, words []string) (own int, ok bool) {
+	if p.deps.Chat == nil {
+		return 0, false
+	}
+	c, err := p.deps.Chat(ctx, p.Spec.Workload.Tokenizer)
+	if err != nil {
+		return 0, false // which the source of the prompts does not claim then
+	}
+	text := strings.Join(words, " ")
+	prompt, err := c.Render([]map[string]any{{"role": "user", "content": text}})
+	return max(0, t.Count(prompt)-t.Count(text)), err == nil
+}
+
+// added is how many tokens the server adds to a text, whether it tells counts at all, and whether they are those of the tokenizer: a
+// longer text has as many more tokens there as here.
+func (p *Plan) added(ctx context.Context, words []string, here func([]string) (int, bool)) (own int, told, same bool, err error) {
 	var more [2]int
 	for i, n := range []int{fewWords, min(2*fewWords, len(words))} {
 		there, err := p.probe(ctx, &p.Targets[0], p.probeRequest(words[:n], 1))
 		if errors.Is(err, errUnreadable) || err == nil && there == 0 {
-			return 0, true, nil
+			return 0, false, false, nil
 		}
 		if err != nil {
-			return 0, false, err
+			return 0, false, false, err
 		}
 		count, _ := here(words[:n])
 		more[i] = there - count
 	}
-	return max(0, more[0]), more[0] == more[1] && more[0] >= 0, nil
+	return max(0, more[0]), true, more[0] == more[1] && more[0] >= 0, nil
 }
