@@ -155,6 +155,7 @@ var flagAliases = map[string]string{
 	"base-url": "url", "dataset-name": "dataset", "num-warmups": "warmup-requests", "metric-percentiles": "percentiles",
 	"random-input-len": "isl", "random-output-len": "osl", "num-prompts": "num-requests", "request-count": "num-requests",
 	"prefix-repetition-num-prefixes": "prefixes", "prefix-repetition-prefix-len": "prefix-len", "prefix-repetition-suffix-len": "isl", "prefix-repetition-output-len": "osl",
+	"num-users": "users", "arrival-pattern": "arrivals", "request-cancellation-delay": "cancel-after",
 	"random-range-ratio": "range-ratio", "request-id-prefix": "request-id",
 }
 
