@@ -121,9 +121,9 @@ func rules() []rule {
 					say("itl_ms", "%d streams came bunched: %d all at once, %d clumped", n, s.Flags[bench.AllAtOnce], s.Flags[bench.Clumped])
 				}
 			}},
-		{"warm_cache", bench.SeverityWarn, "more than 5 % of the prompt tokens came from the prefix cache",
+		{"warm_cache", bench.SeverityWarn, "more than 5 % of the prompt tokens came from the prefix cache, and the prompts do not begin alike on purpose",
 			"use prompts that the server has not seen (--dataset random without --seed)", func(x *Context, s *bench.Summary, say func(string, string, ...any)) {
-				if c, ok := s.Tokens.CachedShare.Get(); ok && c > cachedMost {
+				if c, ok := s.Tokens.CachedShare.Get(); ok && c > cachedMost && !sharesPrefixes(x.Spec.Workload) {
 					say("ttft_ms", "%.0f %% of the prompt tokens came from the prefix cache", 100*c)
 				}
 			}},

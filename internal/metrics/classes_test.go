@@ -49,3 +49,24 @@ func TestClasses(t *testing.T) {
 		t.Errorf("%d classes", len(c))
 	}
 }
+
+// A prefix cache that helps is a caveat only where nobody asked for it.
+func TestWarmCacheOnPurpose(t *testing.T) {
+	var records []bench.Record
+	for i := range 20 {
+		at := time.Duration(i) * time.Second
+		records = append(records, bench.Record{ID: i, Phase: bench.Measure, Outcome: bench.OK, Sent: opt.Some(at), First: opt.Some(at + time.Millisecond), Last: opt.Some(at + time.Millisecond),
+			End: opt.Some(at + time.Millisecond), ISL: opt.Some(100), ISLSource: bench.FromUsage, Cached: opt.Some(50), OSL: opt.Some(1), OSLSource: bench.FromUsage, OutEvents: 1})
+	}
+	for dataset, want := range map[string]bool{"random": true, "jsonl": true, "prefix": false, "mooncake": false, "azure": true} {
+		m := &bench.Manifest{Spec: bench.Spec{Workload: bench.Workload{Dataset: dataset}, Target: bench.Target{Stream: true, URLs: []string{"u"}},
+			Phases: []bench.Phase{{Name: bench.Measure, Load: bench.Load{Shape: bench.Closed, Concurrency: 1}}}}}
+		got := false
+		for _, c := range Summarize(m, records).Caveats {
+			got = got || c.Code == "warm_cache"
+		}
+		if got != want {
+			t.Errorf("%s: a warm cache is told: %v", dataset, got)
+		}
+	}
+}

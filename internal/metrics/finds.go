@@ -243,3 +243,8 @@ func findFallenStamps(x *Context, s *bench.Summary, say func(string, string, ...
 		say("", "%d of %d reads have no kernel stamp", c.Unstamped, c.Reads)
 	}
 }
+
+// sharesPrefixes tells whether a workload's prompts begin alike on purpose: then a prefix cache that helps is what is measured.
+func sharesPrefixes(w bench.Workload) bool {
+	return w.MultiTurn || w.Dataset == "prefix" || w.Dataset == "mooncake" || w.Dataset == "bailian"
+}
