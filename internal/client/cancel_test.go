@@ -17,7 +17,7 @@ func cancelled(id int, due, after time.Duration) *Job {
 
 // A job is given up when it says, with what had come, whatever the order of those moments; others go on, and a timeout that is earlier rules.
 func TestCancelAfter(t *testing.T) {
-	for _, timeout := range []time.Duration{0, 700 * ms} {
+	for _, timeout := range []time.Duration{0, 3000 * ms} {
 		every(t, Options{Timeout: timeout}, func(c net.Conn, _ *http.Request, _ int) bool {
 			stream(c, 100*ms, 100*ms, 6)
 			return true
@@ -46,10 +46,10 @@ func TestCancelAfter(t *testing.T) {
 
 // With HTTP/2 the stream alone is reset.
 func TestH2CancelAfter(t *testing.T) {
-	h2every(t, Options{Timeout: time.Second}, h2script{answer: func(p *h2peer, r *h2asked) {
-		p.stream(r.id, 50*ms, 50*ms, 4)
+	h2every(t, Options{Timeout: 5 * time.Second}, h2script{answer: func(p *h2peer, r *h2asked) {
+		p.stream(r.id, 200*ms, 200*ms, 4)
 	}}, func(w *h2world) {
-		w.engine.Submit(cancelled(0, 10*ms, 120*ms))
+		w.engine.Submit(cancelled(0, 10*ms, 500*ms))
 		w.submit(1, 10*ms)
 		w.sink.await(2)
 		if tr := w.sink.done[0]; tr.Fail != wire.FailCancelled || w.sink.body(0) != events(2) {
