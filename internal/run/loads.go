@@ -24,7 +24,46 @@ func (p *Plan) open(ph bench.Phase) (iter.Seq2[bench.Request, error], error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Open(c)
+	early, err := p.early(ph)
+	if err != nil {
+		return nil, err
+	}
+	if _, passes := d.(workload.Trace); passes {
+		c.Skip, early = early, 0
+	}
+	seq, err := d.Open(c)
+	if err != nil || early == 0 {
+		return seq, err
+	}
+	return func(yield func(bench.Request, error) bool) {
+		n := 0
+		for q, err := range seq {
+			if n++; n <= early && err == nil {
+				continue
+			}
+			if !yield(q, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// early is how many requests of a phase's trace are before its window.
+func (p *Plan) early(ph bench.Phase) (int, error) {
+	n := 0
+	if ph.Load.Shape != bench.Trace || ph.Load.Times != "" || ph.Load.From <= 0 {
+		return n, nil
+	}
+	for t, err := range p.timestamps(ph) {
+		if err != nil {
+			return 0, err
+		}
+		if t >= ph.Load.From {
+			break
+		}
+		n++
+	}
+	return n, nil
 }
 
 // datasetOf is the data set of a phase.

@@ -64,8 +64,8 @@ func (p *Plan) Sequence(most int) iter.Seq2[Planned, error] {
 	}
 }
 
-// moments are the arrivals of a phase; outside is called for each moment of a trace that is not in its window.
-func (p *Plan) moments(ph bench.Phase, outside func()) iter.Seq2[time.Duration, error] {
+// moments are the arrivals of a phase; after is called for each moment of a trace that is behind its window.
+func (p *Plan) moments(ph bench.Phase, after func()) iter.Seq2[time.Duration, error] {
 	if ph.Load.Shape != bench.Trace {
 		return p.arrivals(ph)
 	}
@@ -74,7 +74,9 @@ func (p *Plan) moments(ph bench.Phase, outside func()) iter.Seq2[time.Duration, 
 		for t, err := range p.timestamps(ph) {
 			at, inside := replay.At(t)
 			if err == nil && !inside {
-				outside()
+				if t >= ph.Load.From { // those before it are not opened
+					after()
+				}
 				continue
 			}
 			if last = max(last, at); !yield(last, err) {

@@ -168,7 +168,7 @@ func (p *phaseRun) replay(yield func(int, time.Duration) bool) {
 		}
 		at, inside := replay.At(t)
 		if !inside {
-			if own {
+			if own && t >= p.ph.Load.From { // those before it are not opened
 				p.skip++
 			}
 			continue

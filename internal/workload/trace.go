@@ -271,7 +271,7 @@ func (t Trace) Open(c Config) (iter.Seq2[bench.Request, error], error) {
 		r := c.stream()
 		offset := c.offset()
 		var row traceRow
-		for lap, k := 0, 0; ; k++ {
+		for lap, k := 0, min(c.Skip, len(x.places)); ; k++ {
 			if k == len(x.places) {
 				lap, k = lap+1, 0
 			}

@@ -387,3 +387,13 @@ func TestBadTraces(t *testing.T) {
 		}
 	}
 }
+
+// Requests that are passed over do not change the blocks of those behind them.
+func TestTraceSkip(t *testing.T) {
+	c := Config{Spec: bench.Workload{Path: file(t, mooncakeRows)}, Maker: ids, Seed: 3}
+	all := take(t, Mooncake(), c, 3)
+	c.Skip = 2
+	if got := take(t, Mooncake(), c, 1)[0]; !slices.Equal(got.Tokens, all[2].Tokens) || got.OSL != all[2].OSL {
+		t.Error("the third request is another one where two are passed over")
+	}
+}

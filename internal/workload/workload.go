@@ -44,6 +44,7 @@ type Config struct {
 	Maker Maker // makes prompts of a wanted length, for data sets that invent them
 
 	Rows  *bench.Rows           // gets what was found in the file; nil = nobody asks
+	Skip  int                   // of a trace: requests at its begin that are passed over, without making their prompts
 	Count func(text string) int // tokens of a text, where a tokenizer is there; nil = an estimate
 	Cache *Cache                // of what was read from files; nil = they are read anew
 
