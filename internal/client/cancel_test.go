@@ -55,7 +55,7 @@ func TestH2CancelAfter(t *testing.T) {
 		if tr := w.sink.done[0]; tr.Fail != wire.FailCancelled || w.sink.body(0) != events(2) {
 			w.t.Errorf("%q %q %q", tr.Fail, tr.Cause, w.sink.body(0))
 		}
-		w.at("cancelled", w.sink.done[0].Ended, 130*ms)
+		w.at("cancelled", w.sink.done[0].Ended, 510*ms)
 		w.good(1, events(4))
 		w.until("the stream is taken back", w.saw(1, func(p *h2peer) bool { return len(p.resets) == 1 }))
 	})
