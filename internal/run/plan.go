@@ -211,6 +211,7 @@ func (p *Plan) parse() error {
 		}
 	}
 	// what the data set and the load refuse, they refuse before anybody is asked
+	p.Spec.Workload.Rows = nil // of another run's file, where its manifest is repeated
 	if err := p.look(); err != nil {
 		return err
 	}
