@@ -19,34 +19,33 @@ import (
 
 // econn is a connection of an engine thread.
 type econn struct {
-	number int32 // place in the thread's connections
-	gen    int32 // tells it from those that had the place before
-	fd     int
-	addr   *sockaddr
-	target int
-
+	// What a read touches stands together: with many streams each of them is cold when its turn comes.
+	number     int32 // place in the thread's connections
+	gen        int32 // tells it from those that had the place before
+	fd         int
 	connecting bool
 	ahead      bool // being opened ahead of need
-	started    time.Duration
-	took       opt.Of[time.Duration] // the connect, for its first job
-	deadline   time.Duration         // of the connect
+	hadHead    bool
+	wasFound   bool
+	waited     bool  // it has been idle, so that the server may have closed it unnoticed
+	x          *xfer // nil while idle
+	pipe       *pipe // who reads and writes in place of jobs; else nil
+	rx         int64
+	addr       *sockaddr
+	last       time.Duration // newest stamp
+	readAt     time.Duration // when what is being fed arrived
+	behind     int           // room in the buffer behind what is being fed
+	onBody     func([]byte)
+	http       wire.HTTP1
 
-	x      *xfer // nil while idle
-	place  int   // among the idle ones, or those being opened ahead
-	uses   int
-	waited bool // it has been idle, so that the server may have closed it unnoticed
-	rx, tx int64
-	last   time.Duration // newest stamp
-	pipe   *pipe         // who reads and writes in place of jobs; else nil
-
-	http     wire.HTTP1
-	onBody   func([]byte)
-	readAt   time.Duration // when what is being fed arrived
-	hadHead  bool
-	wasFound bool
-	behind   int // room in the buffer behind what is being fed
-
-	track track
+	tx       int64
+	target   int
+	started  time.Duration
+	took     opt.Of[time.Duration] // the connect, for its first job
+	deadline time.Duration         // of the connect
+	place    int                   // among the idle ones, or those being opened ahead
+	uses     int
+	track    track
 }
 
 // A silent path is noticed by TCP itself within minutes; the request timeout is what bounds a request.

@@ -10,17 +10,16 @@ import (
 
 // xfer is one job on its way through an engine thread. It belongs to the thread from Submit to its end, then to the deliverer.
 type xfer struct {
-	dating
-	req   []byte // the request, until its answer begins
-	size  int    // its bytes
-	wrote int    // bytes of it that the kernel took
-	until *wire.Until
-	found bool // the terminator was there
-	stale bool // the server may have closed its connection unnoticed
-
-	c     *econn // its connection
 	block *block // the newest bytes, not yet handed on
 	bytes int    // bytes of the response so far
+	size  int    // bytes of the request
+	wrote int    // of them, those that the kernel took
+	until *wire.Until
+	found bool   // the terminator was there
+	stale bool   // the server may have closed its connection unnoticed
+	req   []byte // the request, until its answer begins
+	dating
+	c *econn // its connection
 
 	place         queuedXfer
 	deadline      time.Duration

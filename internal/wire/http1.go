@@ -27,15 +27,15 @@ var ErrNoResponse = errors.New("connection closed without a response")
 // a head or a chunk line that arrives in several reads. The zero HTTP1 is ready for a response.
 type HTTP1 struct {
 	state     state1
-	head      []byte // the head as far as it came
-	current   int    // where its last line begins
-	line      []byte // the unfinished chunk or trailer line
-	remaining int64  // of the body or chunk
-	trailer   int
-	status    int
 	keepAlive bool
 	coded     bool
 	seen      bool
+	remaining int64  // of the body or chunk
+	line      []byte // the unfinished chunk or trailer line
+	head      []byte // the head as far as it came
+	current   int    // where its last line begins
+	trailer   int
+	status    int
 	headEnd   int // bytes up to the end of the head, with the interim heads before it
 }
 
