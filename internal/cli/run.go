@@ -160,8 +160,8 @@ func (a *app) carryOut(ctx context.Context, j *runJob) error {
 	view := a.newProgressView(plan, j.quiet)
 	res, err := run.Execute(ctx, plan, path, run.Control{Interrupt: signals.interrupt, Kill: signals.kill, Progress: view.show})
 	view.done()
-	if res == nil {
-		return err
+	if res == nil || res.Summary == nil { // the records are kept, but there is no result to show
+		return run.FirstFault(err)
 	}
 	rerr := a.writeReports(res)
 	if perr := a.printResult(res, j); err == nil {

@@ -58,6 +58,9 @@ func (p *Plan) makePrompts(ctx context.Context, offline bool) error {
 			return nil
 		}
 		if p.Endpoint.Can.IDsOnly {
+			if errors.Is(err, errUnreadable) {
+				err = fault.Wrap(fault.Target, err, "probe of the prompt length", "is it the right --engine and --endpoint? `prony probe` shows what the server answers")
+			}
 			return err
 		}
 	}
