@@ -7,6 +7,7 @@ import (
 	"github.com/prony-bench/prony/internal/bench"
 	"github.com/prony-bench/prony/internal/builtin"
 	"github.com/prony-bench/prony/internal/dialect"
+	"github.com/prony-bench/prony/internal/fault"
 	"github.com/prony-bench/prony/internal/sim"
 )
 
@@ -79,4 +80,18 @@ func TestAutoFindsEngine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where a prompt must be token ids there is no estimate to fall back to: a probe that cannot be read is the target's fault.
+func TestUnreadableProbe(t *testing.T) {
+	faults, err := sim.ParseFaults("malformed:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	virtual(t, sim.Config{Mode: sim.ModeExact, Dialect: "vllm", TTFT: sim.Fixed(100 * ms), ITL: sim.Fixed(20 * ms), Faults: faults}, func(w *world) {
+		w.spec.Target.Engine, w.spec.Target.Endpoint = "vllm", "generate"
+		if _, err := Prepare(context.Background(), w.spec, w.deps, false); fault.CodeOf(err) != fault.Target {
+			w.t.Errorf("%v, code %v", err, fault.CodeOf(err))
+		}
+	})
 }
