@@ -28,12 +28,12 @@ func TestH2Greeting(t *testing.T) {
 		"an acknowledgement": {func(p *h2peer) { p.fr.WriteSettingsAck() }, wire.FailMalformed, "not SETTINGS", 0},
 		"a bad setting": {func(p *h2peer) { p.fr.WriteSettings(http2.Setting{ID: http2.SettingEnablePush, Val: 7}) },
 			wire.FailMalformed, "ENABLE_PUSH = 7", 0},
-		"closed":            {func(p *h2peer) { p.nc.Close() }, wire.FailReset, "closed by the server before the first request", 0},
-		"reset":             {func(p *h2peer) { p.nc.Read(make([]byte, 1)); reset(p.nc) }, wire.FailReset, "closed by the server before the first request", 0},
-		"cut":               {func(p *h2peer) { p.nc.Write([]byte{0, 0, 6}); p.nc.Close() }, wire.FailReset, "closed by the server before the first request", 0},
+		"closed": {func(p *h2peer) { p.nc.Close() }, wire.FailReset, "closed by the server before the first request", 0},
+		"reset":  {func(p *h2peer) { p.nc.Read(make([]byte, 1)); reset(p.nc) }, wire.FailReset, "closed by the server before the first request", 0},
+		"cut":    {func(p *h2peer) { p.nc.Write([]byte{0, 0, 6}); p.nc.Close() }, wire.FailReset, "closed by the server before the first request", 0},
 		"closed afterwards": {func(p *h2peer) { p.fr.WriteSettings(); p.nc.Read(make([]byte, 1)); reset(p.nc) },
 			wire.FailReset, "", 0}, // a write may be told of the reset, and the read of an end
-		"silence":           {func(p *h2peer) {}, wire.FailTimeout, "connect timeout", 300 * ms},
+		"silence": {func(p *h2peer) {}, wire.FailTimeout, "connect timeout", 300 * ms},
 	} {
 		h2every(t, Options{ConnectTimeout: 300 * ms}, h2script{first: c.first}, func(w *h2world) {
 			for i := range 3 {
