@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,6 +38,8 @@ type Fold struct {
 	whole  []byte // the body, when it is no stream
 	read   int    // number of the last read
 	at     time.Duration
+	newest byte // of the body
+	half   bool // the body ended inside an event
 
 	rec      *bench.Record         // made at the end
 	answered opt.Of[time.Duration] // the first output event that is not reasoning
@@ -182,7 +185,9 @@ func (f *Fold) End(tr *wire.Transcript) bench.Record {
 	}
 	if f.framer != nil && f.fault == nil && tr.Fail == "" {
 		// a last event without its line end counts when it is whole; half of one only tells that the stream was cut off
-		f.framer.Close(f.emit)
+		whole := 0
+		f.framer.Close(func(ev wire.Event) { whole++; f.emit(ev) })
+		f.half = f.fault != nil || whole == 0 && f.newest != '\n' && f.newest != '\r'
 		f.fault = nil
 	}
 	f.rec = &bench.Record{}
@@ -199,6 +204,9 @@ func (f *Fold) End(tr *wire.Transcript) bench.Record {
 // piece takes a run of body bytes.
 func (f *Fold) piece(p wire.Piece) error {
 	f.read, f.at = p.Read, p.At
+	if n := len(p.Bytes); n > 0 {
+		f.newest = p.Bytes[n-1]
+	}
 	if f.form == formUnknown {
 		f.whole = append(f.whole, p.Bytes...)
 		if f.form = f.decideForm(f.whole); f.form == formUnknown {
@@ -219,6 +227,9 @@ func (f *Fold) piece(p wire.Piece) error {
 	}
 	return f.fault
 }
+
+// longestWait bounds what a server's Retry-After may ask for.
+const longestWait = 365 * 24 * time.Hour
 
 // decideForm tells from head and first bytes how the body is to be read: servers mislabel both ways.
 func (f *Fold) decideForm(start []byte) form {
@@ -375,6 +386,13 @@ func (f *Fold) choice(index int) *choice {
 
 // counts takes the running totals of a delta and returns by how much the number of generated tokens grew.
 func (f *Fold) counts(d *Delta) (grown int) {
+	f.countable("generated tokens", d.Completion, mostGenerated)
+	f.countable("reasoning tokens", d.Reasoning, mostGenerated)
+	f.countable("prompt tokens", d.Prompt, mostPrompt)
+	f.countable("cached tokens", d.Cached, mostPrompt)
+	if f.fault != nil {
+		return 0
+	}
 	if v, ok := d.Completion.Get(); ok && v >= 0 {
 		grown = v - f.total.Or(0)
 		f.total = d.Completion
@@ -399,8 +417,24 @@ func (f *Fold) counts(d *Delta) (grown int) {
 	return grown
 }
 
+// Counts beyond these are no counts: no answer has 16 million tokens, and no batch of texts two billion.
+const (
+	mostGenerated = 1 << 24
+	mostPrompt    = 1<<31 - 1
+)
+
+// countable finds fault with a count that cannot be one.
+func (f *Fold) countable(name string, n opt.Of[int], most int) {
+	if v := n.Or(0); v > most && f.fault == nil {
+		f.fault = fmt.Errorf("%d %s are no count", v, name)
+	}
+}
+
 // serverTime keeps the newest value of each of the server's own times.
 func (f *Fold) serverTime(t ServerTime) {
+	if math.IsInf(t.Value, 0) || math.IsNaN(t.Value) {
+		return
+	}
 	for k := range f.server {
 		if f.server[k].Key == t.Key {
 			f.server[k].Value = t.Value
@@ -464,7 +498,7 @@ func (f *Fold) basics(tr *wire.Transcript) {
 	r.Bytes, r.Stamp = tr.Bytes, tr.Stamp
 	r.ISLAsked, r.OSLAsked, r.Inputs = f.req.ISL, f.req.OSL, len(f.req.Inputs)
 	if r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable {
-		if s, err := strconv.ParseFloat(f.body.Field("Retry-After"), 64); err == nil && s >= 0 {
+		if s, err := strconv.ParseFloat(f.body.Field("Retry-After"), 64); err == nil && s >= 0 && s <= longestWait.Seconds() {
 			r.RetryAfter = s
 		}
 	}
@@ -549,7 +583,7 @@ func (f *Fold) endOfStream(end func(bench.Outcome, string)) {
 	for _, c := range f.choices {
 		switch finish := NormalFinish(c.finish); finish {
 		case "":
-			if f.ep.Can.NoFinish {
+			if f.ep.Can.NoFinish && !f.half {
 				continue
 			}
 			end(bench.TruncatedStream, "the stream ended without a finish reason")
@@ -582,7 +616,10 @@ func (f *Fold) endOfPlain(end func(bench.Outcome, string)) {
 		end(bench.StreamError, d.Error)
 		return
 	}
-	f.counts(d)
+	if f.counts(d); f.fault != nil {
+		end(bench.Malformed, f.fault.Error())
+		return
+	}
 	if f.ep.Task != bench.Generate {
 		f.endOfResults(end)
 		return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -188,5 +189,40 @@ func TestChoices(t *testing.T) {
 	}
 	if len(f.choices) != 3*fewChoices {
 		t.Errorf("%d choices, want %d", len(f.choices), 3*fewChoices)
+	}
+}
+
+// Where no finish reason is ever told, a stream that ends inside an event has been cut off, and one that ends behind an event has not.
+func TestNoFinish(t *testing.T) {
+	for _, c := range []struct {
+		tail string
+		want bench.Outcome
+	}{{"", bench.OK}, {"data: c\n\n", bench.OK}, {"data: c", bench.OK}, {"da", bench.TruncatedStream}} {
+		tr := stream("a", "b")
+		tr.Raw = append(tr.Raw, c.tail...)
+		tr.Marks = append(tr.Marks, wire.Mark{End: len(tr.Raw), At: time.Second})
+		f := NewFold(Endpoint{Codec: hasty{}, Can: Abilities{NoFinish: true}}, &bench.Request{}, &Options{Stream: true})
+		if r := f.End(tr); r.Outcome != c.want {
+			t.Errorf("%q: %s %q", c.tail, r.Outcome, r.Error)
+		}
+	}
+}
+
+// What is no number of tokens makes a record malformed, and a time that is no number is not kept: a journal could hold neither.
+func TestNoCounts(t *testing.T) {
+	for name, d := range map[string]Delta{"generated": {Completion: opt.Some(1 << 50)}, "prompt": {Prompt: opt.Some(1 << 50)},
+		"cached": {Cached: opt.Some(1 << 50)}, "reasoning": {Reasoning: opt.Some(1 << 50)}} {
+		f := NewFold(Endpoint{Codec: hasty{}}, &bench.Request{}, &Options{Stream: true})
+		if f.counts(&d); f.fault == nil || !strings.Contains(f.fault.Error(), name) {
+			t.Errorf("%s: %v", name, f.fault)
+		}
+	}
+	f := NewFold(Endpoint{Codec: hasty{}}, &bench.Request{}, &Options{Stream: true})
+	if f.counts(&Delta{Server: []ServerTime{{"server_x_ms", math.Inf(1)}, {"server_y_ms", 2}}}); len(f.server) != 1 {
+		t.Errorf("%v", f.server)
+	}
+	tr := &wire.Transcript{Status: 429, Header: map[string][]string{"Retry-After": {"inf"}}}
+	if r := NewFold(Endpoint{Codec: hasty{}}, &bench.Request{}, &Options{Stream: true}).End(tr); r.Outcome != bench.Throttled || r.RetryAfter != 0 {
+		t.Errorf("%s, retry after %v", r.Outcome, r.RetryAfter)
 	}
 }
